@@ -1,0 +1,37 @@
+"""Clicks on a shown list: a readable function and its twin in machine code, from the same uniform numbers.
+
+Rank r of an interaction uses two numbers: the first decides the click, the second whether the user stops after it.
+"""
+
+import numpy as np
+
+from foltr.clicks.models import Behaviour
+from foltr.kernel import kernel
+from foltr.rng import uniform_at
+from foltr.types import Array
+
+
+def clicks_on(grades: Array, behaviour: Behaviour, uniforms: Array) -> Array:
+    """Which of the shown documents, given by their grades, are clicked; uniforms [2 * shown]."""
+    clicks = np.zeros(len(grades), dtype=bool)
+    for rank, grade in enumerate(grades):
+        clicks[rank] = uniforms[2 * rank] < behaviour.click[rank, grade]
+        if clicks[rank] and uniforms[2 * rank + 1] < behaviour.stop[grade]:
+            break
+    return clicks
+
+
+@kernel
+def click_list(
+    labels: Array, first: int, ranking: Array, shown: int, click: Array, stop: Array,
+    start: np.uint64, stride: np.uint64, position: int, clicks: Array,
+) -> None:  # fmt: skip
+    """Clicks on the documents first + ranking[0 .. shown]."""
+    for rank in range(shown):
+        clicks[rank] = False
+    for rank in range(shown):
+        grade = labels[first + ranking[rank]]
+        if uniform_at(start, stride, position + 2 * rank) < click[rank, grade]:
+            clicks[rank] = True
+            if uniform_at(start, stride, position + 2 * rank + 1) < stop[grade]:
+                break

@@ -1,0 +1,111 @@
+"""The default engine: clients in machine code, spread over threads, equal to the bit for any number of them."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+
+from foltr.federation.rounds import Task
+from foltr.learners.cohort import Cohort, Collection
+from foltr.learners.evolution import Evolution, outcomes
+from foltr.learners.evolution_kernel import measure_clients
+from foltr.learners.pdgd import Pdgd
+from foltr.learners.pdgd_kernel import train_clients
+from foltr.metrics import gain_table, ideal_dcg
+from foltr.privacy.mechanisms import RandomizedResponse, clip_radius
+from foltr.rankers import Mlp
+from foltr.rankers.kernels import Scratch, scratch
+from foltr.types import Array, Online
+
+
+class Compiled(NamedTuple):
+    """An engine (see `federation.rounds.Engine`) with its room to work in."""
+
+    task: Task
+    data: Collection
+    click: Array  # [behaviours, shown, grades]
+    stop: Array  # [behaviours, grades]
+    rooms: list[Scratch]  # one a thread
+    threads: ThreadPoolExecutor | None
+
+    def train(
+        self, parameters: Array, clients: Array, steps: Array, *, round: int, first_step: int = 0, summed: bool = False
+    ) -> tuple[Array, Online]:
+        learner, task = self.task.learner, self.task
+        assert isinstance(learner, Pdgd)
+        out = np.empty((len(clients), len(parameters)))
+        online = Online(np.empty(steps.sum()), np.empty(steps.sum()))
+
+        def part(room: Scratch, cohort: Cohort, rows: slice) -> None:
+            train_clients(
+                self.data, cohort, self.click, self.stop, task.seed, round, first_step, parameters, *_shape(task),
+                learner.rate, learner.losers == "all-shown", clip_radius(task.privacy), summed, room,
+                out[rows], online.ndcg, online.max_rr,
+            )  # fmt: skip
+
+        self._spread(part, clients, steps)
+        return out, online
+
+    def measure(self, parameters: Array, clients: Array, steps: Array, *, round: int) -> tuple[Array, Online]:
+        learner, task = self.task.learner, self.task
+        assert isinstance(learner, Evolution)
+        values = np.empty((len(clients), 2))
+        online = Online(np.empty(steps.sum()), np.empty(steps.sum()))
+        p = task.privacy.p if isinstance(task.privacy, RandomizedResponse) else 1.0
+        possible = outcomes(learner.objective, self.click.shape[1])
+
+        def part(room: Scratch, cohort: Cohort, rows: slice) -> None:
+            measure_clients(
+                self.data, cohort, self.click, self.stop, task.seed, round, parameters, *_shape(task),
+                learner.sigma, learner.antithetic, learner.streams == "coupled", learner.objective == "dcg", p,
+                possible, np.empty_like(parameters), room, values[rows], online.ndcg, online.max_rr,
+            )  # fmt: skip
+
+        self._spread(part, clients, steps)
+        return values, online
+
+    def _spread(self, part, clients: Array, steps: Array) -> None:  # type: ignore[no-untyped-def]
+        """Runs `part` on runs of neighbouring clients, one for each thread."""
+        slots = np.concatenate([[0], np.cumsum(steps)[:-1]])
+        users = clients % len(self.click)
+        count = min(len(self.rooms), len(clients))
+        cuts = np.linspace(0, len(clients), count + 1).astype(int)
+        queries = len(self.data.offsets) - 1
+        pool = np.arange(queries)
+        jobs = []
+        for room, a, b in zip(self.rooms, cuts[:-1], cuts[1:], strict=False):
+            rows = slice(int(a), int(b))
+            begin, end = np.zeros(b - a, dtype=np.int64), np.full(b - a, queries)
+            cohort = Cohort(clients[rows], steps[rows], slots[rows], users[rows], pool, begin, end)
+            jobs.append((room, cohort, rows))
+        if self.threads is None:
+            for job in jobs:
+                part(*job)
+        else:
+            list(self.threads.map(lambda job: part(*job), jobs))
+
+
+def engine(task: Task, threads: int = 1) -> Compiled:
+    """An engine for one task."""
+    train = task.train
+    longest = int(np.diff(train.offsets).max())
+    hidden, _ = _shape(task)
+    size = task.ranker.size(train.features.shape[1])
+    click = np.stack([b.click for b in task.behaviours])
+    rooms = [scratch(longest, click.shape[1], hidden, size) for _ in range(threads)]
+    ideal = ideal_dcg(train.labels, train.offsets, task.grades)
+    return Compiled(
+        task,
+        Collection(train.features, train.labels, train.offsets, ideal, gain_table(task.grades)),
+        click,
+        np.stack([b.stop for b in task.behaviours]),
+        rooms,
+        ThreadPoolExecutor(threads) if threads > 1 else None,
+    )
+
+
+def _shape(task: Task) -> tuple[int, bool]:
+    """What kernels know of a ranker: hidden units (0 = linear), and whether they are ReLU."""
+    if isinstance(task.ranker, Mlp):
+        return task.ranker.hidden, task.ranker.activation == "relu"
+    return 0, False

@@ -1,0 +1,44 @@
+"""What can go wrong, as one tree.
+
+    FoltrError                 the job failed                        exit code 1
+    ├── Interrupted            stopped by the user; work is kept      exit code 1
+    ├── StorageError           disk full, no permission, broken file  exit code 1
+    └── InputError             the call or its input is wrong        exit code 2
+        ├── SpecError          a key, a value or a pair in a spec
+        └── DataError          a file, a line, a column
+            └── DataMissing    a data set that is not on this machine
+
+Every message names the place, what was expected and what to do. The command line prints it without a traceback.
+"""
+
+
+class FoltrError(Exception):
+    """The job failed."""
+
+    exit_code = 1
+
+
+class Interrupted(FoltrError):
+    """The user stopped the work; what was finished is kept."""
+
+
+class StorageError(FoltrError):
+    """A file could not be written or read back."""
+
+
+class InputError(FoltrError):
+    """The call or its input is wrong."""
+
+    exit_code = 2
+
+
+class SpecError(InputError):
+    """A spec asks for what cannot be."""
+
+
+class DataError(InputError):
+    """A data file does not say what it should."""
+
+
+class DataMissing(DataError):
+    """A data set is not on this machine."""

@@ -1,0 +1,152 @@
+"""Rounds: pick clients, let an engine train them, protect, combine, step. Yields after each round; stores nothing.
+
+Sources: S0 Algorithms 2 and 3 (FedAvg), S1 section 3.1 (FOLtR-ES), METHODS 4 (centralised PDGD, batches summed).
+
+Differs from the paper: nothing.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple, Protocol
+
+import msgspec
+import numpy as np
+
+from foltr.clicks.models import Behaviour
+from foltr.data.dataset import Dataset
+from foltr.federation import server
+from foltr.federation.aggregate import RULES
+from foltr.federation.cohort import interactions_of, pick
+from foltr.learners import evolution
+from foltr.learners.evolution import Evolution
+from foltr.learners.pdgd import Pdgd
+from foltr.privacy.mechanisms import Fpdgd, PrivacyKind, add_gamma_shares
+from foltr.rankers import RankerKind
+from foltr.types import Array, Online
+
+Count = Annotated[int, msgspec.Meta(ge=1)]
+SUM_BLOCK = 64  # interactions of a batch that are summed together; fixed, so that threads cannot change a sum
+CHAIN = 1000  # interactions of a chain of single updates that are done in one go
+
+
+class Federated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="federated"):
+    clients: Count = 1000
+    interactions: Count | Annotated[tuple[Count, ...], msgspec.Meta(min_length=1)] = 4
+    rounds: Count = 1000
+    cohort: Count | None = None
+    rule: str = "fedavg"
+
+
+class Central(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="central"):
+    """No federation: one update an interaction, or the gradients of a batch summed for one step."""
+
+    batch: Count = 1
+    rounds: Count = 1000
+
+
+class Task(NamedTuple):
+    """One single run: everything that decides its numbers."""
+
+    train: Dataset
+    grades: int
+    behaviours: tuple[Behaviour, ...]  # users[client % len] of a client
+    ranker: RankerKind
+    learner: Pdgd | Evolution
+    federation: Federated | Central
+    privacy: PrivacyKind
+    seed: int
+
+
+class Progress(NamedTuple):
+    """The state after a round, and what users lived through since the state before."""
+
+    round: int
+    parameters: Array  # [P]
+    ndcg: Array  # [rounds] mean nDCG@10 of the lists shown in each
+    max_rr: Array  # [rounds]
+    interactions: int
+
+
+class Engine(Protocol):
+    """Where clients run. `clients` are addresses of random streams; `steps` their interactions."""
+
+    def train(
+        self, parameters: Array, clients: Array, steps: Array, *, round: int, first_step: int = 0, summed: bool = False
+    ) -> tuple[Array, Online]:
+        """PDGD: parameters [n, P] after the local steps."""
+        ...
+
+    def measure(self, parameters: Array, clients: Array, steps: Array, *, round: int) -> tuple[Array, Online]:
+        """Evolution: values [n, 2], the mean objective under +e and -e."""
+        ...
+
+
+def run(task: Task, engine: Engine) -> Iterator[Progress]:
+    """All rounds of a task."""
+    start = task.ranker.start(task.train.features.shape[1], task.seed)
+    if isinstance(task.federation, Central):
+        single = task.federation.batch == 1
+        return _chain(task.federation, engine, start) if single else _batches(task.federation, engine, start)
+    if isinstance(task.learner, Evolution):
+        return _evolve(task, task.federation, task.learner, engine, start)
+    return _average(task, task.federation, engine, start)
+
+
+def _average(task: Task, federation: Federated, engine: Engine, start: Array) -> Iterator[Progress]:
+    state = server.begin(start)
+    for round in range(1, federation.rounds + 1):
+        clients = pick(federation.clients, federation.cohort, seed=task.seed, round=round)
+        steps = interactions_of(clients, federation.interactions)
+        updates, online = engine.train(state.parameters, clients, steps, round=round)
+        if isinstance(task.privacy, Fpdgd):
+            scale = task.privacy.sensitivity / task.privacy.epsilon
+            add_gamma_shares(
+                updates, clients, scale=scale, holders=len(clients), seed=task.seed, round=round
+            )
+        state = server.replace(state, RULES[federation.rule](updates, steps))
+        yield _progress(round, state.parameters, online, steps)
+
+
+def _evolve(
+    task: Task, federation: Federated, learner: Evolution, engine: Engine, start: Array
+) -> Iterator[Progress]:
+    state = server.begin(start)
+    for round in range(1, federation.rounds + 1):
+        clients = pick(federation.clients, federation.cohort, seed=task.seed, round=round)
+        steps = interactions_of(clients, federation.interactions)
+        values, online = engine.measure(state.parameters, clients, steps, round=round)
+        gradient = evolution.gradient(
+            values,
+            clients,
+            size=len(start),
+            seed=task.seed,
+            round=round,
+            sigma=learner.sigma,
+            antithetic=learner.antithetic,
+        )
+        state = server.climb(state, gradient, rate=learner.rate)
+        yield _progress(round, state.parameters, online, steps)
+
+
+def _batches(federation: Central, engine: Engine, start: Array) -> Iterator[Progress]:
+    parameters = start
+    blocks = np.arange(-(-federation.batch // SUM_BLOCK))
+    steps = np.minimum(federation.batch - blocks * SUM_BLOCK, SUM_BLOCK)
+    for round in range(1, federation.rounds + 1):
+        moved, online = engine.train(parameters, blocks, steps, round=round, summed=True)
+        parameters = parameters + (moved - parameters).sum(axis=0)
+        yield _progress(round, parameters, online, steps)
+
+
+def _chain(federation: Central, engine: Engine, start: Array) -> Iterator[Progress]:
+    """One update an interaction, every interaction a round; the first alone, then many before the next word."""
+    parameters, done = start, 0
+    while done < federation.rounds:
+        steps = np.array([1 if done == 0 else min(CHAIN - done % CHAIN, federation.rounds - done)])
+        moved, online = engine.train(parameters, np.zeros(1, np.int64), steps, round=1, first_step=done)
+        parameters, done = moved[0], done + int(steps[0])
+        yield Progress(done, parameters, online.ndcg, online.max_rr, int(steps[0]))
+
+
+def _progress(round: int, parameters: Array, online: Online, steps: Array) -> Progress:
+    means = [np.array([measure.mean()]) for measure in online]
+    return Progress(round, parameters, *means, int(steps.sum()))

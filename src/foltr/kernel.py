@@ -1,0 +1,84 @@
+"""The one door to numba: compile once, keep the machine code in the user's cache, stay typed.
+
+`kernel` compiles a function that holds no Python object, allocates nothing, and lets other threads run meanwhile.
+Sums may be reordered so that the processor can add several terms at once; NaN and infinity keep their meaning.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def cache_home() -> Path:
+    """Where this user's cached data and machine code live (`FOLTR_CACHE` overrides)."""
+    chosen = os.environ.get("FOLTR_CACHE")
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "foltr"
+
+
+def _writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK)
+
+
+def source_fingerprint() -> str:
+    """Changes with any source file of the package: numba alone would keep a kernel whose callees have changed."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+# numba reads this once, when it is imported
+_machine_code = Path(os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_home() / "numba" / source_fingerprint())))
+_CACHED = _writable(_machine_code)
+
+import numba  # noqa: E402
+import numba.core.cgutils  # noqa: E402
+import numba.extending  # noqa: E402
+from llvmlite import ir  # noqa: E402
+
+# No reference counts: a kernel works in arrays that its caller made, and never makes one.
+_OPTIONS = {
+    "cache": _CACHED,
+    "nogil": True,
+    "_nrt": False,
+    "fastmath": {"reassoc", "contract", "nsz", "arcp"},
+    "error_model": "numpy",
+}
+
+
+def kernel(function: Function) -> Function:
+    """Compile `function` to machine code at its first call."""
+    compiled: Function = numba.njit(**_OPTIONS)(function)
+    return compiled
+
+
+def inlined(function: Function) -> Function:
+    """Compile a small function of numbers into the kernels that call it."""
+    compiled: Function = numba.njit(**_OPTIONS, inline="always")(function)
+    return compiled
+
+
+@numba.extending.intrinsic  # type: ignore[untyped-decorator]
+def prefetch(typing: Any, array: Any, index: Any) -> Any:  # noqa: ARG001
+    """Ask the processor to bring array[index] (of a flat array) near, without waiting for it."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        flat = context.make_array(signature.args[0])(context, builder, arguments[0])
+        pointer = builder.bitcast(builder.gep(flat.data, [arguments[1]]), ir.IntType(8).as_pointer())
+        number = ir.IntType(32)
+        shape = ir.FunctionType(ir.VoidType(), [pointer.type, number, number, number])
+        function = numba.core.cgutils.get_or_insert_function(builder.module, shape, "llvm.prefetch.p0")
+        builder.call(function, [pointer, number(0), number(3), number(1)])  # read, keep near, data
+        return context.get_dummy_value()
+
+    return numba.types.void(array, index), generate

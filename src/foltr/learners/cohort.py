@@ -1,0 +1,72 @@
+"""Who trains on what in one round, as arrays that kernels take, and what kernels of all learners share."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from foltr.kernel import kernel
+from foltr.rng import QUERIES, address, uniform_at
+from foltr.types import Array
+
+
+class Collection(NamedTuple):
+    features: Array  # [documents, d] float32
+    labels: Array  # [documents] int8
+    offsets: Array  # [queries + 1]
+    ideal: Array  # [queries] best DCG@10, 0 where nothing is relevant
+    gains: Array  # [grades, 10] (2^grade - 1) / log2(rank + 1)
+
+
+class Cohort(NamedTuple):
+    clients: Array  # [n] whose random streams are used
+    steps: Array  # [n] interactions of each
+    slots: Array  # [n] where each one's interactions start in the online measures
+    users: Array  # [n] which click behaviour
+    pools: Array  # queries, pool after pool
+    pool_start: Array  # [n]
+    pool_stop: Array  # [n]
+
+
+@kernel
+def query_of(cohort: Cohort, c: int, step: int, seed: int, round: int) -> int:
+    """The query of a client's step."""
+    at = address(seed, round, cohort.clients[c], QUERIES)
+    size = cohort.pool_stop[c] - cohort.pool_start[c]
+    query: int = cohort.pools[cohort.pool_start[c] + int(uniform_at(at[0], at[1], step) * size)]
+    return query
+
+
+@kernel
+def next_query(
+    cohort: Cohort, c: int, step: int, first_step: int, seed: int, round: int, start: np.uint64, stride: np.uint64
+) -> int:
+    """The query after this one: the client's next, or the first of the next client who has one."""
+    if step + 1 < cohort.steps[c]:
+        size = cohort.pool_stop[c] - cohort.pool_start[c]
+        query: int = cohort.pools[cohort.pool_start[c] + int(uniform_at(start, stride, first_step + step + 1) * size)]
+        return query
+    following = c + 1
+    while following < cohort.clients.size and cohort.steps[following] == 0:
+        following += 1
+    return query_of(cohort, following if following < cohort.clients.size else c, first_step, seed, round)
+
+
+@kernel
+def list_ndcg(data: Collection, query: int, ranking: Array, shown: int) -> float:
+    """nDCG@10 of a shown list; 0 where nothing is relevant."""
+    if data.ideal[query] == 0.0:
+        return 0.0
+    first = data.offsets[query]
+    total = 0.0
+    for rank in range(min(shown, data.gains.shape[1])):
+        total += data.gains[data.labels[first + ranking[rank]], rank]
+    return total / data.ideal[query]
+
+
+@kernel
+def first_click(clicks: Array, shown: int) -> float:
+    """MaxRR: 1 / rank of the first click within 10, 0 without one."""
+    for rank in range(min(shown, 10)):
+        if clicks[rank]:
+            return 1.0 / (rank + 1)
+    return 0.0

@@ -1,0 +1,175 @@
+"""PDGD in machine code: local training of many clients in one call, and the twins of `pdgd` that it is made of.
+
+For every client: draw a query from its pool, show a Plackett-Luce list, simulate clicks, step. The numbers of an
+interaction have fixed addresses in the client's streams, so the result does not depend on threads or order.
+"""
+
+import math
+
+import numpy as np
+
+from foltr.clicks.simulate import click_list
+from foltr.kernel import kernel
+from foltr.learners.cohort import Cohort, Collection, first_click, list_ndcg, next_query, query_of
+from foltr.rankers.kernels import Scratch, draw_list, mlp_score, score_list
+from foltr.rng import CLICKS, QUERIES, RANKING, address
+from foltr.types import Array
+
+DRAWS = 1 << 20  # numbers set aside for drawing one list; a few more than it shows documents are used
+
+
+@kernel
+def train_clients(
+    data: Collection, cohort: Cohort, click: Array, stop: Array, seed: int, round: int, first_step: int,
+    parameters: Array, hidden: int, relu: bool, rate: float, all_shown: bool, clip: float, summed: bool,
+    room: Scratch, out: Array, ndcg: Array, max_rr: Array,
+) -> None:  # fmt: skip
+    """Fills out [clients, P] with each client's parameters, and the online measures of each interaction.
+
+    `first_step`: how many interactions of these streams were done before.
+    `summed`: every gradient is taken at the start parameters and added up, instead of one step an interaction.
+    `clip` > 0: after each step the parameters are scaled back to that L2 norm.
+    """
+    shown = click.shape[1]
+    coming = query_of(cohort, 0, first_step, seed, round)
+    for c in range(cohort.clients.size):
+        for p in range(parameters.size):
+            out[c, p] = parameters[p]
+        theta = parameters if summed else out[c]
+        queries_at = address(seed, round, cohort.clients[c], QUERIES)
+        ranking_at = address(seed, round, cohort.clients[c], RANKING)
+        clicks_at = address(seed, round, cohort.clients[c], CLICKS)
+        user = cohort.users[c]
+        for step in range(cohort.steps[c]):
+            query = coming
+            coming = next_query(cohort, c, step, first_step, seed, round, queries_at[0], queries_at[1])
+            first = data.offsets[query]
+            count = data.offsets[query + 1] - first
+            length = min(shown, count)
+            score_list(data.features, first, count, theta, hidden, relu, room, data.offsets[coming])
+            draw_list(count, length, ranking_at[0], ranking_at[1], (first_step + step) * DRAWS, room)
+            click_list(
+                data.labels, first, room.ranking, length, click[user], stop[user],
+                clicks_at[0], clicks_at[1], 2 * (first_step + step) * shown, room.clicks,
+            )  # fmt: skip
+            slot = cohort.slots[c] + step
+            ndcg[slot] = list_ndcg(data, query, room.ranking, length)
+            max_rr[slot] = first_click(room.clicks, length)
+            if pair_weights(length, all_shown, room):
+                add_gradient(data.features, first, length, theta, hidden, relu, rate, room, out[c])
+                if clip > 0.0:
+                    scale_back(out[c], clip)
+
+
+@kernel
+def pair_weights(shown: int, all_shown: bool, room: Scratch) -> bool:
+    """Sum of pair weights for each shown document; False if there is no pair."""
+    clicks, weights = room.clicks, room.weights
+    last = -1
+    for rank in range(shown):
+        weights[rank] = 0.0
+        if clicks[rank]:
+            last = rank
+    if last < 0:
+        return False
+    reach = shown if all_shown else min(last + 2, shown)
+    one_scale = room.shifts[0] == room.shifts[reach - 1]
+    for rank in range(reach):
+        room.shares[rank] = 1.0 / room.masses[rank]
+    found = False
+    for i in range(reach):
+        for j in range(i + 1, reach):
+            if clicks[i] == clicks[j]:
+                continue
+            found = True
+            weight = pair_weight(i, j, room) if one_scale else pair_weight_across_scales(i, j, room)
+            if clicks[j]:
+                weight = -weight
+            weights[i] += weight
+            weights[j] -= weight
+    return found
+
+
+@kernel
+def pair_weight(i: int, j: int, room: Scratch) -> float:
+    """rho * sigma' of the documents at ranks i < j."""
+    high, low = room.chosen[i], room.chosen[j]
+    ratio = min(high, low) / max(high, low)
+    odds = 1.0
+    for rank in range(i + 1, j + 1):
+        odds *= (max(room.masses[rank] - low, 0.0) + high) * room.shares[rank]
+        if odds > 1e300:  # rho is 0; this also keeps the loop short and simple
+            break
+    return ratio / ((1.0 + ratio) * (1.0 + ratio) * (1.0 + odds))
+
+
+@kernel
+def pair_weight_across_scales(i: int, j: int, room: Scratch) -> float:
+    """The same from scores, where the shift changed somewhere in the list."""
+    upper, lower = room.scores[room.ranking[i]], room.scores[room.ranking[j]]
+    ratio = math.exp(-abs(upper - lower))
+    odds = 1.0
+    for rank in range(i + 1, j + 1):
+        high, low = math.exp(upper - room.shifts[rank]), math.exp(lower - room.shifts[rank])
+        odds *= (max(room.masses[rank] - low, 0.0) + high) / room.masses[rank]
+    return ratio / ((1.0 + ratio) * (1.0 + ratio) * (1.0 + odds))
+
+
+@kernel
+def add_gradient(
+    features: Array, first: int, shown: int, theta: Array, hidden: int, relu: bool, rate: float, room: Scratch,
+    out: Array,
+) -> None:  # fmt: skip
+    """out += rate * gradient of sum(weights * score) at theta."""
+    if hidden > 0:
+        add_mlp_gradient(features, first, shown, theta, hidden, relu, rate, room, out)
+        return
+    for rank in range(shown):
+        weight = rate * room.weights[rank]
+        if weight != 0.0:
+            row = features[first + room.ranking[rank]]
+            for j in range(row.size):
+                out[j] += weight * np.float64(row[j])
+
+
+@kernel
+def add_mlp_gradient(
+    features: Array, first: int, shown: int, theta: Array, hidden: int, relu: bool, rate: float, room: Scratch,
+    out: Array,
+) -> None:  # fmt: skip
+    """All gradients are taken at one theta, so they are gathered before `out` (which may be theta) changes."""
+    width = features.shape[1]
+    units, signal, change = room.units, room.signal, room.change
+    output = (width + 1) * hidden
+    for p in range(change.size):
+        change[p] = 0.0
+    for rank in range(shown):
+        weight = room.weights[rank]
+        if weight == 0.0:
+            continue
+        row = features[first + room.ranking[rank]]
+        mlp_score(row, theta, hidden, relu, units)
+        for h in range(hidden):
+            slope = np.float64(units[h] > 0.0) if relu else units[h] * (1.0 - units[h])
+            signal[h] = weight * theta[output + h] * slope
+            change[output + h] += weight * units[h]
+            change[width * hidden + h] += signal[h]
+        for j in range(width):
+            value = np.float64(row[j])
+            if value != 0.0:
+                for h in range(hidden):
+                    change[j * hidden + h] += value * signal[h]
+    for p in range(theta.size):
+        out[p] += rate * change[p]
+
+
+@kernel
+def scale_back(parameters: Array, radius: float) -> None:
+    """To an L2 norm of at most `radius`."""
+    square = 0.0
+    for p in range(parameters.size):
+        square += parameters[p] * parameters[p]
+    norm = math.sqrt(square)
+    if norm > radius:
+        for p in range(parameters.size):
+            parameters[p] *= radius / norm

@@ -1,0 +1,227 @@
+"""Scoring and list making in machine code, over a slice of a ragged collection.
+
+Twins of `linear`, `mlp` and `plackett_luce`. `hidden` = 0 means a linear ranker, else an MLP of that width.
+
+Drawing a list: each next document is drawn from all of them in proportion to its mass exp(score), again if it was
+drawn before: the same as drawing from those that remain. When the ones drawn hold most of the mass they are taken out
+and what remains is summed anew, never found by subtraction alone: no digits are lost whatever the scores.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from foltr.kernel import inlined, kernel, prefetch
+from foltr.rng import uniform_at
+from foltr.types import Array
+
+BLOCK = 8  # documents whose masses are compared at once
+CROWDED = 1 / 8  # share of the mass that must remain, else the documents drawn are taken out
+_FADED = 1e-100  # of the largest mass at the last shift; far above where doubles lose digits
+_LINE = 16  # features in a line of the processor's cache
+_LOG2_E = 1.4426950408889634
+_LN2_HIGH = 0.6931471803691238
+_LN2_LOW = 1.9082149292705877e-10
+
+
+class Scratch(NamedTuple):
+    """Room to work in; one for each thread, made once."""
+
+    scores: Array  # [longest list]
+    mass: Array  # [longest list + BLOCK]
+    reach: Array  # [longest list + BLOCK]
+    ends: Array  # [blocks]
+    taken: Array  # [longest list] bool, false between lists
+    ranking: Array  # [shown]
+    clicks: Array  # [shown] bool
+    chosen: Array  # [shown] mass of the document at each rank
+    masses: Array  # [shown] mass that remained before each rank
+    shares: Array  # [shown] 1 / masses
+    shifts: Array  # [shown] the score by which the masses at a rank are shifted
+    weights: Array  # [shown]
+    units: Array  # [hidden]
+    signal: Array  # [hidden]
+    change: Array  # [P]
+
+
+def scratch(longest: int, shown: int, hidden: int, size: int) -> Scratch:
+    lists = [np.zeros(longest + pad) for pad in (0, BLOCK, BLOCK)]
+    ranks = [np.zeros(shown) for _ in range(5)]
+    return Scratch(
+        *lists,
+        np.zeros(longest // BLOCK + 1),
+        np.zeros(longest, dtype=bool),
+        np.zeros(shown, dtype=np.int64),
+        np.zeros(shown, dtype=bool),
+        *ranks,
+        np.zeros(max(hidden, 1)),
+        np.zeros(max(hidden, 1)),
+        np.zeros(size),
+    )
+
+
+@inlined
+def exp_of_nonpositive(x: float) -> float:
+    """exp(x) for x <= 0 to the last digit or so, in a form that processors can do several at a time."""
+    x = max(x, -708.0)
+    k = math.floor(x * _LOG2_E + 0.5)
+    r = (x - k * _LN2_HIGH) - k * _LN2_LOW
+    series = 1.0 / 479001600.0
+    series = series * r + 1.0 / 39916800.0
+    series = series * r + 1.0 / 3628800.0
+    series = series * r + 1.0 / 362880.0
+    series = series * r + 1.0 / 40320.0
+    series = series * r + 1.0 / 5040.0
+    series = series * r + 1.0 / 720.0
+    series = series * r + 1.0 / 120.0
+    series = series * r + 1.0 / 24.0
+    series = series * r + 1.0 / 6.0
+    series = series * r + 0.5
+    series = series * r + 1.0
+    series = series * r + 1.0
+    power = np.int64((np.int64(k) + 1023) << 52).view(np.float64)  # 2^k by its bits
+    return series * power
+
+
+@kernel
+def score_list(
+    features: Array, first: int, count: int, theta: Array, hidden: int, relu: bool, room: Scratch, next_first: int
+) -> None:
+    """Scores of documents first .. first + count; meanwhile the list that comes next is fetched from memory."""
+    if hidden > 0:
+        for document in range(count):
+            room.scores[document] = mlp_score(features[first + document], theta, hidden, relu, room.units)
+        return
+    width = features.shape[1]
+    flat = features.reshape(-1)
+    for document in range(count):
+        row = features[first + document]
+        coming = (next_first + document) * width
+        for line in range(coming, coming + width, _LINE):
+            prefetch(flat, line)
+        total = 0.0
+        for j in range(width):
+            total += np.float64(row[j]) * theta[j]
+        room.scores[document] = total
+
+
+@kernel
+def mlp_score(row: Array, theta: Array, hidden: int, relu: bool, units: Array) -> float:
+    """Score of one document; leaves the hidden units' outputs in `units`."""
+    width = row.size
+    for h in range(hidden):
+        units[h] = theta[width * hidden + h]
+    for j in range(width):
+        value = np.float64(row[j])
+        if value != 0.0:
+            weights = theta[j * hidden : (j + 1) * hidden]
+            for h in range(hidden):
+                units[h] += value * weights[h]
+    total = 0.0
+    for h in range(hidden):
+        units[h] = max(units[h], 0.0) if relu else sigmoid(units[h])
+        total += units[h] * theta[(width + 1) * hidden + h]
+    return total
+
+
+@inlined
+def sigmoid(x: float) -> float:
+    small = exp_of_nonpositive(-abs(x))
+    return (1.0 if x >= 0.0 else small) / (1.0 + small)
+
+
+@kernel
+def top_list(scores: Array, count: int, shown: int, ranking: Array) -> None:
+    """The best documents by score; ties keep the order of the documents."""
+    filled = 0
+    for document in range(count):
+        score = scores[document]
+        if filled == shown and not score > scores[ranking[shown - 1]]:
+            continue
+        at = filled if filled < shown else shown - 1
+        while at > 0 and score > scores[ranking[at - 1]]:
+            ranking[at] = ranking[at - 1]
+            at -= 1
+        ranking[at] = document
+        filled = min(filled + 1, shown)
+
+
+@kernel
+def draw_list(count: int, shown: int, start: np.uint64, stride: np.uint64, position: int, room: Scratch) -> None:
+    """A Plackett-Luce list of the scored documents, with what pair weights need to know of each rank."""
+    scores, mass, taken, ranking = room.scores, room.mass, room.taken, room.ranking
+    shift = -np.inf
+    for i in range(count):
+        shift = max(shift, scores[i])
+    for i in range(count):
+        mass[i] = exp_of_nonpositive(scores[i] - shift)
+    whole = stack(mass, count, room.reach, room.ends)
+    remaining = whole
+    for rank in range(shown):
+        if remaining < CROWDED * whole:
+            for above in range(rank):
+                mass[ranking[above]] = 0.0
+            whole = stack(mass, count, room.reach, room.ends)
+            if whole < _FADED:
+                shift = shift_to_remaining(scores, count, taken, mass)
+                whole = stack(mass, count, room.reach, room.ends)
+            remaining = whole
+        document = find(room.reach, room.ends, count, uniform_at(start, stride, position) * whole)
+        position += 1
+        while taken[document]:
+            document = find(room.reach, room.ends, count, uniform_at(start, stride, position) * whole)
+            position += 1
+        taken[document] = True
+        ranking[rank] = document
+        room.chosen[rank] = mass[document]
+        room.masses[rank] = remaining
+        room.shifts[rank] = shift
+        remaining -= mass[document]
+    for rank in range(shown):
+        taken[ranking[rank]] = False
+
+
+@kernel
+def stack(mass: Array, count: int, reach: Array, ends: Array) -> float:
+    """reach[i] = mass of documents 0 .. i; ends[b] = reach of the last document of block b. Returns the whole."""
+    passed = 0.0
+    used = (count + BLOCK - 1) // BLOCK
+    for i in range(count, used * BLOCK):
+        mass[i] = 0.0
+    for b in range(used):
+        within = 0.0
+        for i in range(b * BLOCK, b * BLOCK + BLOCK):
+            within += mass[i]
+            reach[i] = passed + within
+        passed += within
+        ends[b] = passed
+    return passed
+
+
+@kernel
+def find(reach: Array, ends: Array, count: int, target: float) -> int:
+    """The document whose stretch of the mass covers `target`.
+
+    Counts the stretches passed instead of stopping at the right one: the processor need not guess where that is.
+    """
+    used = (count + BLOCK - 1) // BLOCK
+    block = 0
+    for b in range(used - 1):
+        block += ends[b] <= target
+    within = 0
+    for i in range(block * BLOCK, block * BLOCK + BLOCK):
+        within += reach[i] <= target
+    return min(block * BLOCK + within, count - 1)
+
+
+@kernel
+def shift_to_remaining(scores: Array, count: int, taken: Array, mass: Array) -> float:
+    """Masses of the documents not yet taken, relative to the best of them."""
+    shift = -np.inf
+    for i in range(count):
+        if not taken[i]:
+            shift = max(shift, scores[i])
+    for i in range(count):
+        mass[i] = 0.0 if taken[i] else exp_of_nonpositive(scores[i] - shift)
+    return shift

@@ -1,0 +1,51 @@
+"""The two seams, and what else crosses module borders: plain data, shapes in comments.
+
+`Session` is what one person was shown and clicked; a simulated user and a real search page make the same one.
+`Update` is what leaves a client; an in-process client and a machine across the network make the same one.
+"""
+
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[Any]
+
+
+class Session(NamedTuple):
+    features: Array  # [docs, d]  every candidate, shown or not
+    ranking: Array  # [k]        document at each position, as displayed
+    clicks: Array  # [k] bool
+    scores: Array  # [docs]     of the model that made the list
+    model: int  # its version: the round it came from
+
+
+class Update(NamedTuple):
+    values: Array  # [P] parameters (PDGD), or [2] mean objective of the two halves (evolution)
+    weight: float  # interactions behind it
+    client: int
+    round: int
+    seed: int = 0  # of the public perturbation (evolution only)
+
+
+class Online(NamedTuple):
+    """What users lived through in some interactions, in the order of clients."""
+
+    ndcg: Array  # [interactions] nDCG@10 of the shown list
+    max_rr: Array  # [interactions] 1 / rank of the first click, 0 without one
+
+
+class ServerState(NamedTuple):
+    round: int
+    parameters: Array  # [P]
+    moments: Array  # [2, P] of Adam; zeros where the server does not use it
+
+
+class Ranker(Protocol):
+    """A scoring function over one flat parameter vector."""
+
+    def size(self, features: int) -> int: ...
+
+    def start(self, features: int, seed: int) -> NDArray[np.float64]: ...
+
+    def score(self, parameters: Array, features: Array) -> Array: ...
