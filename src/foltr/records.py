@@ -34,8 +34,19 @@ def read(folder: Path) -> Run:
     """A finished run, as it lies on disk."""
     manifest, rows = folder / "manifest.json", folder / "rows.parquet"
     if not manifest.is_file() or not rows.is_file():
-        raise StorageError(f"{folder}: not a finished run (no manifest.json or rows.parquet there); run it to its end")
-    return Run(folder, json.loads(manifest.read_text()), pl.read_parquet(rows))
+        raise StorageError(f"{folder}: not a finished run (manifest.json or rows.parquet is missing); run it to its end")
+    try:
+        return Run(folder, json.loads(manifest.read_text(encoding="utf-8")), pl.read_parquet(rows))
+    except (ValueError, OSError, pl.exceptions.PolarsError) as problem:
+        raise StorageError(f"{folder}: damaged ({problem}); run it again with the same command") from None
+
+
+def literal(text: str) -> pl.Expr:
+    return pl.lit(text)
+
+
+def stacked(parts: list[Rows]) -> Rows:
+    return pl.concat(parts)
 
 
 def curves(rows: Rows, metric: str) -> Rows:
@@ -49,7 +60,7 @@ def curves(rows: Rows, metric: str) -> Rows:
 
 
 def summary(rows: Rows) -> Rows:
-    """One value a metric and single run: setting, fold, seed, metric, value (metric names as `foltr run --json` has them)."""
+    """One value a metric and single run: setting, fold, seed, metric, value; metric names as in `foltr run --json`."""
     return pl.concat([_last(rows), _means(rows), _ends(rows)]).sort("setting", "metric", "fold", "seed")
 
 

@@ -5,7 +5,7 @@ Sources: S0 Algorithms 2 and 3 (FedAvg), S1 section 3.1 (FOLtR-ES), METHODS 4 (c
 Differs from the paper: nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, NamedTuple, Protocol
 
 import msgspec
@@ -25,7 +25,6 @@ from foltr.types import Array, Online
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 SUM_BLOCK = 64  # interactions of a batch that are summed together; fixed, so that threads cannot change a sum
-CHAIN = 1000  # interactions of a chain of single updates that are done in one go
 
 
 class Federated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="federated"):
@@ -80,12 +79,12 @@ class Engine(Protocol):
         ...
 
 
-def run(task: Task, engine: Engine) -> Iterator[Progress]:
-    """All rounds of a task."""
+def run(task: Task, engine: Engine, stops: Sequence[int] = ()) -> Iterator[Progress]:
+    """All rounds of a task, one by one; a chain of single updates goes from stop to stop instead."""
     start = task.ranker.start(task.train.features.shape[1], task.seed)
     if isinstance(task.federation, Central):
         single = task.federation.batch == 1
-        return _chain(task.federation, engine, start) if single else _batches(task.federation, engine, start)
+        return _chain(task.federation, engine, start, stops) if single else _batches(task.federation, engine, start)
     if isinstance(task.learner, Evolution):
         return _evolve(task, task.federation, task.learner, engine, start)
     return _average(task, task.federation, engine, start)
@@ -137,13 +136,13 @@ def _batches(federation: Central, engine: Engine, start: Array) -> Iterator[Prog
         yield _progress(round, parameters, online, steps)
 
 
-def _chain(federation: Central, engine: Engine, start: Array) -> Iterator[Progress]:
-    """One update an interaction, every interaction a round; the first alone, then many before the next word."""
+def _chain(federation: Central, engine: Engine, start: Array, stops: Sequence[int]) -> Iterator[Progress]:
+    """One update an interaction, every interaction a round. Where it stops does not change what it does."""
     parameters, done = start, 0
-    while done < federation.rounds:
-        steps = np.array([1 if done == 0 else min(CHAIN - done % CHAIN, federation.rounds - done)])
+    for stop in sorted({*stops, federation.rounds}):
+        steps = np.array([stop - done])
         moved, online = engine.train(parameters, np.zeros(1, np.int64), steps, round=1, first_step=done)
-        parameters, done = moved[0], done + int(steps[0])
+        parameters, done = moved[0], stop
         yield Progress(done, parameters, online.ndcg, online.max_rr, int(steps[0]))
 
 

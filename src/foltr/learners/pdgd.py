@@ -46,7 +46,7 @@ def swap_weight(scores: Array, ranking: Array, one: int, other: int) -> float:
         # exp may overflow to infinity where the upper document towers over all that remain: rho is then 0
         with np.errstate(over="ignore"):
             higher, lower = np.exp(scores[ranking[[i, j]]] - shift)
-        odds *= max(mass - lower, 0.0) / mass + higher / mass
+            odds *= max(mass - lower, 0.0) / mass + higher / mass
     return float(1 / (1 + odds))
 
 

@@ -57,8 +57,8 @@ def train_clients(
             max_rr[slot] = first_click(room.clicks, length)
             if pair_weights(length, all_shown, room):
                 add_gradient(data.features, first, length, theta, hidden, relu, rate, room, out[c])
-                if clip > 0.0:
-                    scale_back(out[c], clip)
+            if clip > 0.0:
+                scale_back(out[c], clip)
 
 
 @kernel

@@ -1,0 +1,32 @@
+"""Federated online learning to rank: clicks train one shared ranker; documents, queries and clicks stay at home."""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+# name -> module; imported at first use, so that the command line starts fast
+_PUBLIC: dict[str, str] = {
+    "Dataset": "foltr.data.dataset",
+    "Fold": "foltr.data.dataset",
+    "FoltrError": "foltr.errors",
+    "Ranker": "foltr.ranker",
+    "Result": "foltr.experiments.api",
+    "Session": "foltr.types",
+    "Spec": "foltr.experiments.api",
+    "Update": "foltr.types",
+    "load": "foltr.data.catalog",
+    "run": "foltr.experiments.api",
+}
+
+__all__ = ["Dataset", "Fold", "FoltrError", "Ranker", "Result", "Session", "Spec", "Update", "load", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'foltr' has no attribute {name!r}")
+    return getattr(import_module(_PUBLIC[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,128 @@
+"""The slow engine: one person after the other in plain Python. Oracle and debugger of the compiled one.
+
+It reads the same random numbers, so from one seed it shows the same lists and sees the same clicks.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from foltr.clicks.models import Behaviour
+from foltr.clicks.simulate import clicks_on
+from foltr.federation.rounds import Task
+from foltr.learners import evolution, pdgd
+from foltr.learners.evolution import Evolution
+from foltr.learners.pdgd import Pdgd
+from foltr.learners.pdgd_kernel import DRAWS
+from foltr.metrics import ndcg, order
+from foltr.privacy.mechanisms import RandomizedResponse, clip_radius
+from foltr.rankers import plackett_luce
+from foltr.rng import Stream, stream
+from foltr.types import Array, Online, Session
+
+
+class Loop(NamedTuple):
+    """An engine; see `federation.rounds.Engine`."""
+
+    task: Task
+
+    def train(
+        self, parameters: Array, clients: Array, steps: Array, *, round: int, first_step: int = 0, summed: bool = False
+    ) -> tuple[Array, Online]:
+        learner, task = self.task.learner, self.task
+        assert isinstance(learner, Pdgd)
+        radius = clip_radius(task.privacy)
+        out, seen = np.tile(parameters, (len(clients), 1)), []
+        for row, client, interactions in zip(out, clients, steps, strict=True):
+            for step in range(first_step, first_step + interactions):
+                model = parameters if summed else row.copy()
+                session, grades = self._search(model, int(client), round, step)
+                seen.append(_lived(session, grades))
+                row += learner.rate * pdgd.gradient(session, task.ranker, model, learner.losers)
+                if radius and np.linalg.norm(row) > radius:
+                    row *= radius / np.linalg.norm(row)
+        return out, _online(seen)
+
+    def _search(self, model: Array, client: int, round: int, step: int) -> tuple[Session, Array]:
+        """One person's search with a Plackett-Luce list; also the grades of all candidates."""
+        seed, users = self.task.seed, _users_of(self.task, client)
+        queries, ranking, clicks = (
+            stream(seed, round=round, client=client, purpose=use) for use in ("queries", "ranking", "clicks")
+        )
+        features, grades = _candidates(self.task, queries.skip(step))
+        scores = self.task.ranker.score(model, features)
+        shown = plackett_luce.sample(scores, len(users.click), ranking.skip(step * DRAWS))
+        clicked = _clicks(grades[shown], users, clicks.skip(2 * step * len(users.click)))
+        return Session(features, shown, clicked, scores, round), grades
+
+    def measure(self, parameters: Array, clients: Array, steps: Array, *, round: int) -> tuple[Array, Online]:
+        learner = self.task.learner
+        assert isinstance(learner, Evolution)
+        values, seen = np.zeros((len(clients), 2)), []
+        for row, client, interactions in zip(values, clients, steps, strict=True):
+            public = evolution.perturbation_stream(self.task.seed, round, int(client))
+            change = learner.sigma * public.normal(len(parameters))
+            half = (interactions + 1) // 2 if learner.antithetic else interactions
+            for step in range(interactions):
+                side = int(step >= half)
+                session, grades, value = self._try(parameters + (-1) ** side * change, int(client), round, step, public)
+                seen.append(_lived(session, grades))
+                row[side] += value / (interactions - half if side else half)
+        return values, _online(seen)
+
+    def _try(
+        self, model: Array, client: int, round: int, step: int, public: Stream
+    ) -> tuple[Session, Array, float]:
+        """One person's search with the list of a perturbed ranker, and the objective as it would be reported."""
+        task, users = self.task, _users_of(self.task, client)
+        assert isinstance(task.learner, Evolution)
+        length = len(users.click)
+        queries, clicks, privatise = (
+            stream(task.seed, round=round, client=client, purpose=use).skip(step * numbers)
+            for use, numbers in (("queries", 1), ("clicks", 2 * length), ("privatise", 2))
+        )
+        if task.learner.streams == "coupled":
+            queries = public.skip(step * (1 + 2 * length + 2))
+            clicks, privatise = queries.skip(1), queries.skip(1 + 2 * length)
+        features, grades = _candidates(task, queries)
+        scores = task.ranker.score(model, features)
+        shown = order(scores)[:length]
+        clicked = _clicks(grades[shown], users, clicks)
+        possible = evolution.outcomes(task.learner.objective, length)
+        p = task.privacy.p if isinstance(task.privacy, RandomizedResponse) else 1.0
+        truth = evolution.outcome_of(clicked, task.learner.objective)
+        told = evolution.randomised(truth, len(possible), p, *privatise.uniform(2))
+        return Session(features, shown, clicked, scores, round), grades, float(possible[told])
+
+
+def engine(task: Task) -> Loop:
+    return Loop(task)
+
+
+def _users_of(task: Task, client: int) -> Behaviour:
+    return task.behaviours[client % len(task.behaviours)]
+
+
+def _candidates(task: Task, draws: Stream) -> tuple[Array, Array]:
+    """Features and grades of a random query's documents."""
+    train = task.train
+    query = int(draws.integers(len(train.offsets) - 1, 1)[0])
+    rows = slice(train.offsets[query], train.offsets[query + 1])
+    return train.features[rows], train.labels[rows]
+
+
+def _clicks(grades: Array, users: Behaviour, draws: Stream) -> Array:
+    return clicks_on(grades, users, draws.uniform(2 * len(grades)))
+
+
+def _lived(session: Session, grades: Array) -> tuple[float, float]:
+    """nDCG@10 of the shown list, and 1 / rank of the first click."""
+    shown_first = np.full(len(grades), -np.inf)
+    shown_first[session.ranking] = -np.arange(len(session.ranking), dtype=float)
+    clicked = np.flatnonzero(session.clicks[:10])
+    return ndcg(shown_first, grades), 1 / (clicked[0] + 1) if clicked.size else 0.0
+
+
+def _online(seen: list[tuple[float, float]]) -> Online:
+    ndcgs, reciprocals = np.array(seen).reshape(-1, 2).T
+    return Online(ndcgs, reciprocals)

@@ -1,0 +1,45 @@
+"""The Python door: `foltr.run(Spec(...)) -> Result`."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from foltr import records
+from foltr.experiments.run import compute, finish, prepare, results
+from foltr.experiments.spec import plan
+from foltr.ranker import Ranker
+from foltr.records import Rows
+
+
+class Spec(dict[str, Any]):
+    """A spec as keyword arguments, with the tables of a spec file: Spec(data={"name": "mq2007"}, ...)."""
+
+
+class Result(NamedTuple):
+    """A finished run."""
+
+    run: records.Run
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What `foltr run --json` prints."""
+        return results(self.run)
+
+    @property
+    def curves(self) -> Rows:
+        """Mean, sd and runs of every metric by setting and round."""
+        rows = self.run.rows
+        parts = [records.curves(rows, m).with_columns(metric=records.literal(m)) for m in rows["metric"].unique()]
+        return records.stacked(parts).sort("setting", "metric", "round")
+
+    @property
+    def ranker(self) -> Ranker:
+        """The ranker of the first setting, averaged over nothing: its first fold and seed."""
+        return Ranker.load(self.run.dir / "ranker.npz")
+
+
+def run(spec: Spec | dict[str, Any], *, out: str | Path = "runs", jobs: int = 1) -> Result:
+    """Runs a spec to its end and reads it back. With jobs > 1 call it under `if __name__ == "__main__":`."""
+    prepared = prepare(plan(dict(spec)), Path(out))
+    for _ in compute(prepared, jobs=jobs):
+        pass
+    return Result(finish(prepared))

@@ -1,0 +1,230 @@
+"""What a run says about a paper: a verdict for each published number, each conclusion, each pair of methods."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from foltr import records
+from foltr.types import Array
+
+Label = dict[str, Any]
+
+
+class Values(NamedTuple):
+    """One number a single run, in the order of folds and seeds."""
+
+    numbers: Array
+    data: str
+    runs: list[tuple[int, int]]  # fold, seed
+
+    @property
+    def mean(self) -> float:
+        return float(self.numbers.mean())
+
+    @property
+    def sd(self) -> float:
+        return float(self.numbers.std(ddof=1)) if self.numbers.size > 1 else 0.0
+
+
+def flat_label(setting: dict[str, Any]) -> Label:
+    """Every key of a resolved setting, flat, and its part."""
+    out: Label = {}
+
+    def walk(tree: dict[str, Any], prefix: str) -> None:
+        for key, value in tree.items():
+            if isinstance(value, dict):
+                walk(value, f"{prefix}{key}.")
+            else:
+                out[f"{prefix}{key}"] = value
+
+    walk(setting["resolved"], "")
+    return out
+
+
+def find(run: records.Run, where: Label) -> list[dict[str, Any]]:
+    """Settings whose keys have these values."""
+
+    def fits(setting: dict[str, Any]) -> bool:
+        label = flat_label(setting)
+        return all(label.get(key) == value for key, value in where.items())
+
+    return [setting for setting in run.manifest["settings"] if fits(setting)]
+
+
+def values(run: records.Run, setting: dict[str, Any], metric: str, at: str) -> Values:
+    """A metric of every single run: at the "first", "fifth" (20 %), "last_tenth", "final" round, or over "all"."""
+    mine = run.rows.filter(pl.col("setting") == setting["index"])
+    named = f"{setting['data']['name']} ({setting['data']['note']})"
+    if at in ("final", "all"):
+        chosen = records.summary(mine).filter(pl.col("metric") == metric).sort("fold", "seed")
+        return Values(chosen["value"].to_numpy(), named, chosen.select("fold", "seed").rows())
+    rows, last = mine.filter(pl.col("metric") == metric), setting["rounds"]
+    if at == "first":
+        rows = rows.filter(pl.col("round") == 1)
+    elif at == "fifth":
+        # a single round is noisy: the twentieth of the run around it
+        rows = rows.filter(pl.col("round").is_between(0.175 * last, 0.225 * last))
+    else:
+        rows = rows.filter(pl.col("round") > 0.9 * last)
+    means = rows.group_by("fold", "seed").agg(pl.col("value").mean()).sort("fold", "seed")
+    return Values(means["value"].to_numpy(), named, means.select("fold", "seed").rows())
+
+
+def verdicts(run: records.Run, figure: dict[str, Any], missing: list[str]) -> list[dict[str, Any]]:
+    """One for each published number."""
+    said = []
+    for block in figure.get("expected", []):
+        for *keys, published in block["rows"]:
+            where = {**block.get("where", {}), **dict(zip(block["by"], keys, strict=True))}
+            said.append(_verdict(run, block, where, float(published), missing))
+    return said
+
+
+def _verdict(
+    run: records.Run, block: dict[str, Any], where: Label, published: float, missing: list[str]
+) -> dict[str, Any]:
+    at = block.get("at", "final")
+    words = ", ".join(f"{_short(key)} {value}" if not isinstance(value, str) else value for key, value in where.items())
+    row: dict[str, Any] = {
+        "what": f"{words}: {block['metric']}" + ("" if at in ("final", "all") else f" {at.replace('_', ' ')}"),
+        "published": published,
+        "source": block.get("source", "as published"),
+        "tolerance": block["tolerance"],
+        "where": where,
+        "metric": block["metric"],
+        "at": at,
+    }
+    found = find(run, where)
+    if not found:
+        gone = where.get("data.name") in missing or not run.manifest["settings"]
+        return row | {
+            "ours": None, "sd": None, "runs": 0, "data": str(where.get("data.name", "")),
+            "verdict": "data missing" if gone else "not run",
+        }  # fmt: skip
+    ours = values(run, found[0], block["metric"], at)
+    row |= {"ours": ours.mean, "sd": ours.sd, "runs": int(ours.numbers.size), "data": ours.data}
+    if run.manifest.get("quick"):
+        return row | {"verdict": "quick form: not judged"}
+    return row | {"verdict": judge(ours.mean, published, block["tolerance"])}
+
+
+def judge(ours: float, published: float, tolerance: str) -> str:
+    """`tolerance` is "4 %" of the published number, or an absolute ".01"."""
+    off = ours - published
+    if tolerance.endswith("%"):
+        share = 100 * off / published
+        return "reproduced" if abs(share) <= float(tolerance[:-1]) else f"off by {share:+.1f} %"
+    return "reproduced" if abs(off) <= float(tolerance) + 1e-12 else f"off by {off:+.4f}"
+
+
+def claims(run: records.Run, figure: dict[str, Any]) -> list[dict[str, Any]]:
+    """Published conclusions that numbers can decide."""
+    return [{"claim": c["text"], **CLAIMS[c["kind"]](run, c)} for c in figure.get("claim", [])]
+
+
+def _matches(run: records.Run, claim: dict[str, Any]) -> list[tuple[str, Any, Any]]:
+    """Pairs of settings of the left and the right group that agree on the keys `by`."""
+    pairs = []
+    for left in find(run, claim["left"]):
+        mine = flat_label(left)
+        shared = {key: mine.get(key) for key in claim.get("by", [])}
+        for right in find(run, {**claim["right"], **shared}):
+            pairs.append((", ".join(f"{v}" for v in shared.values()), left, right))
+    return pairs
+
+
+def _greater(run: records.Run, claim: dict[str, Any]) -> dict[str, Any]:
+    """Every left setting is above its right one, by more than `margin` (0 if not given)."""
+    metric, at, margin = claim["metric"], claim.get("at", "final"), claim.get("margin", 0.0)
+    told, good = [], []
+    for name, left, right in _matches(run, claim):
+        a, b = values(run, left, metric, at), values(run, right, metric, at)
+        good.append(a.mean > b.mean + margin)
+        told.append(f"{name + ': ' if name else ''}{_n(a.mean)} against {_n(b.mean)}")
+    return _decided(good, told)
+
+
+def _falls(run: records.Run, claim: dict[str, Any]) -> dict[str, Any]:
+    """After a fifth of the run the metric is higher than in its last tenth."""
+    told, good = [], []
+    for setting in find(run, claim["left"]):
+        early = values(run, setting, claim["metric"], "fifth")
+        late = values(run, setting, claim["metric"], "last_tenth")
+        good.append(late.mean < early.mean)
+        label = ", ".join(str(flat_label(setting).get(key)) for key in claim.get("by", []))
+        told.append(f"{label}: {_n(early.mean)} after a fifth, {_n(late.mean)} in the last tenth")
+    return _decided(good, told)
+
+
+def _common_factor(run: records.Run, claim: dict[str, Any]) -> dict[str, Any]:
+    """Ours / published is the same for all numbers of a source, up to `spread` (relative)."""
+    ratios = [v["ours"] / v["published"] for v in run.manifest["verdicts"]
+              if v["source"] == claim["source"] and v["ours"] is not None]  # fmt: skip
+    if not ratios:
+        return {"holds": None, "evidence": "no numbers"}
+    spread = max(ratios) / min(ratios) - 1
+    told = [f"ratios {min(ratios):.4f} to {max(ratios):.4f}, mean {np.mean(ratios):.4f}, spread {100 * spread:.2f} %"]
+    return _decided([spread <= claim["spread"]], told)
+
+
+def _decided(good: list[bool], told: list[str]) -> dict[str, Any]:
+    if not good:
+        return {"holds": None, "evidence": "the data for it is not here"}
+    held = f"{sum(good)} of {len(good)}: " if len(good) > 1 else ""
+    return {"holds": all(good), "evidence": held + "; ".join(told)}
+
+
+CLAIMS = {"greater": _greater, "falls": _falls, "common-factor": _common_factor}
+
+
+def comparisons(run: records.Run, figure: dict[str, Any], test: Any) -> list[dict[str, Any]]:
+    """Tables of two methods side by side; `test(left, right) -> (t, p)` is a paired test."""
+    tables = []
+    for block in figure.get("comparison", []):
+        rows = []
+        count = len(block["rows"])
+        for entry in block["rows"]:
+            left, right = (find(run, {**block[side], **entry[side]}) for side in ("left", "right"))
+            if left and right:
+                rows.append(_compared(run, block, entry, left[0], right[0], count, test))
+        if rows:
+            tables.append({"title": block["title"], "rows": rows})
+    return tables
+
+
+def _compared(
+    run: records.Run, block: dict[str, Any], entry: dict[str, Any], left: Any, right: Any, count: int, test: Any
+) -> dict[str, Any]:
+    a, b = (values(run, side, block["metric"], block.get("at", "final")) for side in (left, right))
+    shared = [one for one in a.runs if one in b.runs]
+    pairs = len(shared)
+    mine = a.numbers[[a.runs.index(one) for one in shared]]
+    other = b.numbers[[b.runs.index(one) for one in shared]]
+    p = test(mine, other)[1]
+    corrected = min(1.0, p * count)
+    ours = _mark(a.mean - b.mean, corrected)
+    published = entry.get("published_mark")
+    note = ""
+    if published is not None and ours != published:
+        note = f"published: {published or 'no significant difference'}"
+    return {
+        "setting": entry["name"], "left": a.mean, "right": b.mean, "difference": a.mean - b.mean, "p": p,
+        "corrected_p": corrected, "runs": pairs, "mark": ours, "published_mark": published, "note": note,
+    }  # fmt: skip
+
+
+def _mark(difference: float, corrected_p: float) -> str:
+    """The papers' signs: filled for p < .01, open for p < .05, none otherwise."""
+    if not corrected_p < 0.05:
+        return ""
+    filled = corrected_p < 0.01
+    return ("▲" if filled else "△") if difference > 0 else ("▼" if filled else "▽")
+
+
+def _short(key: str) -> str:
+    return key.rsplit(".", 1)[-1]
+
+
+def _n(number: float) -> str:
+    return f"{number:.1f}" if abs(number) >= 10 else f"{number:.4f}"

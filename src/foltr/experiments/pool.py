@@ -1,0 +1,115 @@
+"""Many single runs at once: processes that share the mapped data, one word from each while it works.
+
+Yields events; whoever listens draws bars. Stopping the listener stops the processes; finished runs are on disk.
+"""
+
+import multiprocessing
+import os
+import queue
+import signal
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from foltr.data.catalog import load as load_fold
+from foltr.experiments import store
+from foltr.experiments.single import Single, Tick, execute
+from foltr.experiments.spec import Setting
+
+
+class Job(NamedTuple):
+    """One single run that is to be made."""
+
+    index: int
+    setting: Setting
+    fold: int
+    seed: int
+    key: str
+
+
+class Event(NamedTuple):
+    """`done`: the run is on disk; otherwise some interactions more, with their mean online nDCG@10."""
+
+    job: int
+    interactions: int
+    quality: float
+    done: bool = False
+
+
+_words: Any = None  # of a worker process: where its ticks go
+
+
+def perform(jobs: list[Job], out: Path, *, processes: int, threads: int) -> Iterator[Event]:
+    """Makes and saves all jobs."""
+    if processes == 1:
+        for job in jobs:
+            yield from _one(job, out, threads)
+            yield Event(job.index, 0, 0.0, done=True)
+        return
+    # a worker does its sums alone: more threads than cores would only get in each other's way
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+    context = multiprocessing.get_context("spawn")
+    words = context.Queue()
+    pool = ProcessPoolExecutor(processes, context, initializer=_begin, initargs=(words,))
+    try:
+        waiting = {pool.submit(_in_worker, job, out, threads): job for job in jobs}
+        while waiting:
+            yield from _heard(words)
+            done, _ = wait(waiting, timeout=0.1, return_when=FIRST_COMPLETED)
+            for future in done:
+                job = waiting.pop(future)
+                _result(future)
+                yield from _heard(words)
+                yield Event(job.index, 0, 0.0, done=True)
+    except BaseException:
+        for process in list((pool._processes or {}).values()):
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+        words.close()
+
+
+def _result(future: "Future[None]") -> None:
+    future.result()
+
+
+def _heard(words: Any) -> Iterator[Event]:
+    while True:
+        try:
+            yield words.get_nowait()
+        except queue.Empty:
+            return
+
+
+def _begin(words: Any) -> None:
+    global _words  # noqa: PLW0603  (a process has one place to speak to)
+    _words = words
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and ends us
+
+
+def _in_worker(job: Job, out: Path, threads: int) -> None:
+    for event in _one(job, out, threads):
+        _words.put(event)
+
+
+def _one(job: Job, out: Path, threads: int) -> Iterator[Event]:
+    """Ticks of one job, put together so that there are not too many; the result goes to disk."""
+    data = job.setting.data
+    fold = load_fold(data.name, fold=job.fold, normalize=data.normalize)
+    waiting, total, last = 0, 0.0, 0
+    for word in execute(job.setting, fold, job.seed, threads):
+        if isinstance(word, Single):
+            store.save(out, job.key, word)
+            continue
+        assert isinstance(word, Tick)
+        waiting, total, last = waiting + word.interactions, total + word.quality, last + 1
+        if waiting >= _WORD:
+            yield Event(job.index, waiting, total / last)
+            waiting, total, last = 0, 0.0, 0
+    yield Event(job.index, waiting, total / max(last, 1))
+
+
+_WORD = 40_000  # interactions between two words: several a second

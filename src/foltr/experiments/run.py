@@ -1,0 +1,237 @@
+"""A run: all settings, folds and seeds of a plan; what is missing is computed, the rest is taken from disk.
+
+Leaves runs/<hash>/ as `records` describes it. Ctrl-C keeps the finished single runs; the same command goes on.
+"""
+
+import datetime
+import hashlib
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+import foltr
+from foltr import records
+from foltr.data import catalog
+from foltr.data.dataset import Fold
+from foltr.errors import DataMissing
+from foltr.experiments import store
+from foltr.experiments.pool import Event, Job, perform
+from foltr.experiments.single import Single, interactions_in, task_of
+from foltr.experiments.spec import Plan, Setting, folds_of, labels, resolved
+from foltr.learners.evolution import Evolution, nominal_epsilon, outcomes
+from foltr.federation.rounds import Federated
+from foltr.privacy.mechanisms import RandomizedResponse, statement
+
+
+class Prepared(NamedTuple):
+    """A plan on this machine's data: what there is to do, and what is done."""
+
+    plan: Plan
+    jobs: list[Job]  # all single runs, finished or not
+    facts: list[dict[str, Any]]  # of the data, one a setting
+    run: str  # hash
+    out: Path
+
+    @property
+    def dir(self) -> Path:
+        return self.out / self.run
+
+
+def prepare(plan: Plan, out: Path) -> Prepared:
+    """Loads the data and names every single run; a setting that cannot run is refused here."""
+    loaded: dict[tuple[str, str | None, int], Fold] = {}
+    jobs: list[Job] = []
+    facts = []
+    for setting in plan.settings:
+        for fold_number in folds_of(setting.data):
+            where = (setting.data.name, setting.data.normalize, fold_number)
+            if where not in loaded:
+                loaded[where] = catalog.load(where[0], fold=fold_number, normalize=where[1])
+            fold = loaded[where]
+            task_of(setting, fold, 0)
+            for seed in range(setting.runs.first_seed, setting.runs.first_seed + setting.runs.seeds):
+                key = store.key_of(setting, checksum=fold.checksum, fold=fold_number, seed=seed)
+                jobs.append(Job(len(jobs), setting, fold_number, seed, key))
+        facts.append(_facts(setting, fold))
+    content = json.dumps([plan.name, [(j.setting.part, j.key) for j in jobs]])
+    name = hashlib.sha256(content.encode()).hexdigest()[:12]
+    return Prepared(plan, jobs, facts, name, out)
+
+
+def available(plan: Plan) -> tuple[Plan, list[str]]:
+    """The settings whose data is on this machine, and the names of the collections that are not."""
+    missing: list[str] = []
+    for name in dict.fromkeys(setting.data.name for setting in plan.settings):
+        try:
+            catalog.load(name, fold=folds_of(next(s for s in plan.settings if s.data.name == name).data)[0])
+        except DataMissing:
+            missing.append(name)
+    return plan._replace(settings=[s for s in plan.settings if s.data.name not in missing]), missing
+
+
+def to_do(prepared: Prepared) -> list[Job]:
+    """Single runs that are not on disk yet, each once."""
+    wanted = {job.key: job for job in reversed(prepared.jobs) if store.load(prepared.out, job.key) is None}
+    return sorted(wanted.values(), key=lambda job: job.index)
+
+
+def compute(prepared: Prepared, *, jobs: int | None = None) -> Iterator[Event]:
+    """Makes what is missing."""
+    missing = to_do(prepared)
+    cores = os.cpu_count() or 1
+    processes = max(1, min(jobs or cores, len(missing)))
+    yield from perform(missing, prepared.out, processes=processes, threads=max(1, cores // processes))
+
+
+def finish(prepared: Prepared, extra: dict[str, Any] | None = None) -> records.Run:
+    """Writes the run's folder from its single runs."""
+    singles = {job.index: store.load(prepared.out, job.key) for job in prepared.jobs}
+    done = [(job, single) for job in prepared.jobs if (single := singles[job.index]) is not None]
+    number = {id(setting): i for i, setting in enumerate(prepared.plan.settings)}
+    by_setting: dict[int, list[tuple[Job, Single]]] = {i: [] for i in number.values()}
+    for job, single in done:
+        by_setting[number[id(job.setting)]].append((job, single))
+    rows = pl.concat([_rows(i, job, single) for i, pairs in by_setting.items() for job, single in pairs])
+    with store.whole_file(prepared.dir / "rows.parquet") as temporary:
+        rows.write_parquet(temporary)
+    with store.whole_file(prepared.dir / "ranker.npz") as temporary, temporary.open("wb") as file:
+        np.savez(file, **_rankers(by_setting))
+    manifest = _manifest(prepared, by_setting) | (extra or {})
+    privacy = [{"setting": s["index"], "label": s["label"], **s["privacy"]} for s in manifest["settings"]]
+    write_json(prepared.dir / "privacy.json", privacy)
+    write_json(prepared.dir / "manifest.json", manifest)
+    return records.read(prepared.dir)
+
+
+def write_json(path: Path, content: Any) -> None:
+    with store.whole_file(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
+
+
+def results(run: records.Run) -> dict[str, Any]:
+    """What `foltr run --json` prints."""
+    measured = records.statistics(run.rows)
+    settings = [
+        {
+            "setting": s["label"],
+            "metrics": measured[s["index"]],
+            "interactions": s["interactions"],
+            "seconds": s["seconds"],
+        }
+        for s in run.manifest["settings"]
+    ]
+    return {"run": run.manifest["run"], "dir": str(run.dir), "results": settings}
+
+
+def _rows(setting: int, job: Job, single: Single) -> pl.DataFrame:
+    names = [*records.ONLINE, records.DISCOUNTED, *records.OFFLINE]
+    blocks = [(name, single.rounds, values) for name, values in zip(names[:3], single.online, strict=True)]
+    blocks += [(name, single.evaluated, values) for name, values in zip(names[3:], single.offline, strict=True)]
+    frames = [
+        pl.DataFrame(
+            {"round": rounds.astype(np.int64), "value": values}, schema={"round": pl.Int64, "value": pl.Float64}
+        ).with_columns(
+            setting=pl.lit(setting, pl.Int32),
+            fold=pl.lit(job.fold, pl.Int32),
+            seed=pl.lit(job.seed, pl.Int64),
+            metric=pl.lit(name),
+        )
+        for name, rounds, values in blocks
+    ]
+    return pl.concat(frames).select("setting", "fold", "seed", "round", "metric", "value")
+
+
+def _rankers(by_setting: dict[int, list[tuple[Job, Single]]]) -> dict[str, Any]:
+    arrays: dict[str, Any] = {}
+    for index, pairs in by_setting.items():
+        arrays[f"setting_{index}"] = np.stack([single.parameters for _, single in pairs])
+        arrays[f"setting_{index}_fold_seed"] = np.array([(job.fold, job.seed) for job, _ in pairs])
+        arrays[f"setting_{index}_ranker"] = np.array(json.dumps(resolved(pairs[0][0].setting)["ranker"]))
+    return arrays
+
+
+def _manifest(prepared: Prepared, by_setting: dict[int, list[tuple[Job, Single]]]) -> dict[str, Any]:
+    settings = prepared.plan.settings
+    return {
+        "run": prepared.run,
+        "name": prepared.plan.name,
+        "quick": False,
+        "spec_toml": prepared.plan.text,
+        "spec": resolved(settings[0]),
+        "settings": [
+            {
+                "index": i,
+                "label": label,
+                "resolved": resolved(setting),
+                "interactions": interactions_in(setting),
+                "seconds": sum(single.seconds for _, single in by_setting[i]),
+                "runs": len(by_setting[i]),
+                "rounds": setting.federation.rounds,
+                "data": prepared.facts[i],
+                "privacy": _privacy(setting),
+            }
+            for i, (setting, label) in enumerate(zip(settings, labels(settings), strict=True))
+        ],
+        "versions": {
+            "foltr": foltr.__version__,
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("numpy", "numba", "scipy", "polars")},
+        },
+        "commit": _commit(),
+        "machine": _machine(),
+        "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+    }
+
+
+def _privacy(setting: Setting) -> dict[str, object]:
+    federation, privacy = setting.federation, setting.privacy
+    holders = (federation.cohort or federation.clients) if isinstance(federation, Federated) else 1
+    nominal = None
+    if isinstance(privacy, RandomizedResponse) and isinstance(setting.learner, Evolution):
+        nominal = nominal_epsilon(privacy.p, len(outcomes(setting.learner.objective, setting.users.shown)))
+    return statement(privacy, holders=holders, nominal=nominal)
+
+
+def _facts(setting: Setting, fold: Fold) -> dict[str, Any]:
+    splits = (fold.train, fold.validation, fold.test)
+    short = int(sum((np.diff(split.offsets) < setting.users.shown).sum() for split in splits))
+    return {
+        "name": fold.name,
+        "note": fold.note,
+        "normalize": setting.data.normalize or "as usual for the collection",
+        "checksum": fold.checksum,
+        "queries": sum(len(split.queries) for split in splits),
+        "documents": sum(len(split.labels) for split in splits),
+        "features": int(fold.train.features.shape[1]),
+        "grades": fold.grades,
+        "shorter_than_shown": short,
+    }
+
+
+def _machine() -> dict[str, Any]:
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    except (ValueError, OSError, AttributeError):
+        memory = 0.0
+    return {"system": f"{platform.system()} {platform.machine()}", "cores": os.cpu_count(), "memory_gb": round(memory, 1)}
+
+
+def _commit() -> str | None:
+    """The commit of a working copy; None for an installed package."""
+    home = Path(foltr.__file__).parent
+    try:
+        said = subprocess.run(
+            ["git", "-C", str(home), "describe", "--always", "--dirty", "--abbrev=12"],
+            capture_output=True, text=True, timeout=5, check=True,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return said.stdout.strip() or None

@@ -1,0 +1,46 @@
+"""A trained ranker to use elsewhere: load it, score with it, or fit one from labels through simulated clicks."""
+
+import json
+import zipfile
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from foltr.errors import InputError, StorageError
+from foltr.rankers import Linear, Mlp, RankerKind
+from foltr.types import Array
+
+
+class Ranker(NamedTuple):
+    """A scoring function with its parameters."""
+
+    kind: RankerKind
+    parameters: Array
+
+    def score(self, features: Array) -> Array:
+        """[documents] higher is better; features [documents, d]."""
+        given = np.atleast_2d(features)
+        if self.kind.size(given.shape[1]) != len(self.parameters):
+            raise InputError(
+                f"this ranker has {len(self.parameters)} parameters, which does not fit {given.shape[1]} features"
+            )
+        return self.kind.score(self.parameters, given)
+
+    predict = score  # as scikit-learn calls it
+
+    def save(self, path: str | Path) -> None:
+        np.savez(path, setting_0=self.parameters[None], setting_0_ranker=np.array(json.dumps(msgspec.to_builtins(self.kind))))
+
+    @staticmethod
+    def load(path: str | Path, *, setting: int = 0, index: int = 0) -> "Ranker":
+        """One of the rankers in a run's ranker.npz."""
+        try:
+            with np.load(path) as arrays:
+                kind = msgspec.json.decode(str(arrays[f"setting_{setting}_ranker"]), type=Linear | Mlp)
+                return Ranker(kind, arrays[f"setting_{setting}"][index])
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as problem:
+            raise StorageError(f"{path}: not a ranker file ({problem})") from None
+        except (KeyError, IndexError):
+            raise InputError(f"{path}: there is no ranker {index} of setting {setting} in it") from None

@@ -1,0 +1,78 @@
+"""Learning curves as inline SVG for the page and as PNG for a README.
+
+Drawn with matplotlib's figures alone: no pyplot, and no setting of the host program stays changed. The
+background is transparent and the axes are grey, so that a figure reads on light and on dark paper; the same
+run gives the same bytes.
+"""
+
+import io
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html import escape
+from typing import Any
+
+from foltr.errors import InputError
+from foltr.records import Run
+from foltr.reporting.series import caption, curve_metrics
+
+PIXELS_AN_INCH = 96
+__all__ = ["caption", "curve_metrics", "curve_png", "curve_svg"]
+
+
+def curve_svg(run: Run, metric: str, *, ids: str = "") -> str:
+    """An <svg> element to put into a page; `ids` keeps its identifiers apart from those of other figures."""
+    with _matplotlib_ready():
+        from foltr.reporting.drawing import draw
+
+        figure, data = draw(run, metric), io.StringIO()
+        figure.savefig(data, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+    return _inline(data.getvalue(), ids, caption(run, metric), figure.get_figwidth() * PIXELS_AN_INCH)
+
+
+def curve_png(run: Run, metric: str, *, dpi: int = 160) -> bytes:
+    """The same figure as a PNG with a transparent background."""
+    with _matplotlib_ready():
+        from foltr.reporting.drawing import draw
+
+        data = io.BytesIO()
+        draw(run, metric).savefig(data, format="png", dpi=dpi, transparent=True, metadata={"Software": None})
+    return data.getvalue()
+
+
+@contextmanager
+def _matplotlib_ready() -> Iterator[None]:
+    """Labels are plain text (a $ is a $), identifiers do not depend on the day, text stays text."""
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise InputError("drawing curves needs the report extra: pip install 'foltr[report]'") from error
+    ours: Any = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": "foltr",
+        "text.parse_math": False,
+        "font.family": ["DejaVu Sans"],
+        "font.size": 9,
+        "axes.unicode_minus": True,
+    }
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        matplotlib.rcdefaults()  # a user's own matplotlibrc must not change the bytes
+        matplotlib.rcParams.update(ours)
+        # the measuring font may lack a letter of some label; a browser draws the text with its own fonts
+        warnings.filterwarnings("ignore", message="Glyph")
+        yield
+
+
+def _inline(svg: str, ids: str, words: str, width: float) -> str:
+    """Without prolog and namespaces (HTML knows them), in the page's colour and font, with words to hear."""
+    from foltr.reporting.drawing import TEXT
+
+    svg = svg[svg.index("<svg") :].strip()
+    svg = re.sub(r' xmlns(:xlink)?="[^"]*"', "", svg)
+    svg = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{ids}", svg)
+    svg = re.sub(r"'DejaVu Sans'[^;\"]*", "inherit", svg)
+    svg = svg.replace(TEXT, "currentColor")
+    # below three quarters of its size the text is too small to read: the page scrolls instead
+    shape = f'style="max-width: {width:.0f}px; min-width: {0.75 * width:.0f}px"'
+    return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(words)}" {shape} ', 1)

@@ -1,0 +1,137 @@
+"""The panels on matplotlib's axes: mean lines, bands, hollow published points, one legend below the data.
+
+Imported only where matplotlib is there (see curves).
+"""
+
+from typing import Any
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import EngFormatter, MaxNLocator
+
+from foltr.records import Run
+from foltr.reporting.labels import metric_name
+from foltr.reporting.layout import Layout, Look, Panel, layout
+from foltr.reporting.series import Curve, curves_of, interactions_a_round
+
+# Okabe and Ito's palette without black and yellow, which vanish on dark and on light paper
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+STYLES = ("-", "--", ":", "-.")
+MARKERS = ("o", "s", "D", "^", "v", "P")
+TEXT, FRAME = "#767676", "#9a9a9a"
+WIDEST = 3  # panels side by side
+SIZES = {
+    1: (7.2, 3.4),
+    2: (9.4, 2.9),
+    3: (10.4, 2.6),
+}  # panels side by side -> width, height of a row (inches)
+
+
+def draw(run: Run, metric: str) -> Figure:
+    """Panels by the figure's rows and columns; y is shared along a row, the legend lies below."""
+    plan, curves = layout(run.manifest, metric), curves_of(run.rows, metric)
+    wide = plan.columns if plan.columns <= WIDEST else 2 if plan.columns == 4 else WIDEST
+    places = [_place(number, plan.columns, wide) for number in range(len(plan.panels))]
+    high = 1 + max(row for row, _ in places)
+    width, height = SIZES[wide]
+    figure = Figure(figsize=(width, height * high + 0.6))
+    figure.set_layout_engine(
+        "constrained", h_pad=0.08
+    )  # inches, so that a title keeps clear of the ticks above
+    figure.patch.set_alpha(0.0)
+    x, scales = _x_axis(run.manifest)
+    firsts: dict[str, Axes] = {}
+    for panel, (row, column) in zip(plan.panels, places, strict=True):
+        axes = figure.add_subplot(high, wide, row * wide + column + 1, sharey=firsts.get(panel.row))
+        firsts.setdefault(panel.row, axes)
+        _frame(axes, panel)
+        _fill(axes, panel, plan, curves, scales)
+        axes.tick_params(labelleft=column == 0)
+        axes.set_ylabel(metric_name(metric) if column == 0 else "")
+        axes.set_xlabel("" if (row + 1, column) in places else x)
+    _legend(figure, plan, curves)
+    return figure
+
+
+def _place(number: int, columns: int, wide: int) -> tuple[int, int]:
+    """Row and column in the grid; a row of more panels than fit goes on below itself."""
+    row, column = divmod(number, columns)
+    return row * -(-columns // wide) + column // wide, column % wide
+
+
+def _x_axis(manifest: dict[str, Any]) -> tuple[str, dict[int, float]]:
+    """The axis' name, and what one round is worth on it for each setting."""
+    settings = manifest.get("settings") or []
+    if (manifest.get("figure") or {}).get("x") == "interactions":
+        return "interactions", {s["index"]: interactions_a_round(s) for s in settings}
+    return "rounds", {s["index"]: 1.0 for s in settings}
+
+
+def _frame(axes: Axes, panel: Panel) -> None:
+    axes.set_title(" · ".join(filter(None, (panel.row, panel.column))), fontsize=9, color=TEXT)
+    axes.patch.set_alpha(0.0)
+    axes.grid(visible=True, color=FRAME, alpha=0.25, linewidth=0.6)
+    for side, spine in axes.spines.items():
+        spine.set_visible(side in ("left", "bottom"))
+        spine.set_color(FRAME)
+    axes.tick_params(color=FRAME, labelcolor=TEXT, labelsize=8)
+    axes.xaxis.label.set_color(TEXT)
+    axes.yaxis.label.set_color(TEXT)
+    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+    axes.yaxis.set_major_locator(MaxNLocator(6))
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+
+
+def _fill(axes: Axes, panel: Panel, plan: Layout, curves: dict[int, Curve], scales: dict[int, float]) -> None:
+    band = 0.16 if len(panel.lines) <= 4 else 0.08  # many bands would cover each other
+    for line in panel.lines:
+        if line.setting not in curves:
+            continue
+        rounds, mean, sd = curves[line.setting]
+        x = rounds * scales[line.setting]
+        single = "o" if len(x) == 1 else None  # one point makes no line
+        look = _look(plan.looks[line.slot])
+        axes.plot(x, mean, **look, marker=single, markersize=4)
+        axes.fill_between(x, mean - sd, mean + sd, color=look["color"], alpha=band, linewidth=0)
+    series = _series(plan)
+    for point in panel.points:
+        x_value, number = point.round * scales[point.setting], list(series).index(point.series)
+        axes.plot([x_value], [point.value], **_hollow(point.colour, number))
+
+
+def _look(look: Look) -> dict[str, Any]:
+    return {"color": COLOURS[look.colour], "linestyle": STYLES[look.style], "linewidth": 1.5}
+
+
+def _hollow(colour: int | None, number: int) -> dict[str, Any]:
+    shade = TEXT if colour is None else COLOURS[colour]
+    look = {"color": shade, "linestyle": "none", "markersize": 6.5, "markeredgewidth": 1.4}
+    return {**look, "marker": MARKERS[number % len(MARKERS)], "markerfacecolor": "none", "zorder": 3}
+
+
+def _series(plan: Layout) -> dict[str, set[int | None]]:
+    """Published series in order, with the colours of the lines that each belongs to."""
+    found: dict[str, set[int | None]] = {}
+    for panel in plan.panels:
+        for point in panel.points:
+            found.setdefault(point.series, set()).add(point.colour)
+    return found
+
+
+def _legend(figure: Figure, plan: Layout, curves: dict[int, Curve]) -> None:
+    drawn = sorted({line.slot for panel in plan.panels for line in panel.lines if line.setting in curves})
+    entries: list[tuple[Artist, str]] = [
+        (Line2D([], [], **_look(plan.looks[slot])), plan.names[slot]) for slot in drawn
+    ]
+    for number, (series, colours) in enumerate(_series(plan).items()):
+        colour = next(iter(colours)) if len(colours) == 1 else None
+        entries.append((Line2D([], [], **_hollow(colour, number)), series))
+    if not entries:
+        return
+    handles, names = zip(*entries, strict=True)
+    inches_an_entry = 0.5 + 0.07 * max(map(len, names))
+    columns = max(1, min(len(names), int(figure.get_figwidth() / inches_an_entry)))
+    look: dict[str, Any] = {"frameon": False, "labelcolor": TEXT, "fontsize": 9, "columnspacing": 1.4}
+    figure.legend(handles, names, loc="outside lower center", ncols=columns, **look)

@@ -1,0 +1,97 @@
+"""What to call things: settings, the keys that a sweep varies, metrics, data sets.
+
+A setting is one entry of the manifest's `settings`; its `label` holds the swept keys only,
+`resolved` holds all.
+"""
+
+import json
+from typing import Any
+
+Setting = dict[str, Any]
+
+
+def value_of(setting: Setting, key: str) -> Any:
+    """The value of a dotted key: from the label, else from the resolved spec, else None."""
+    label = setting.get("label") or {}
+    if key in label:
+        return label[key]
+    place: Any = setting.get("resolved") or {}
+    for part in key.split("."):
+        if not isinstance(place, dict) or part not in place:
+            return None
+        place = place[part]
+    return place
+
+
+def swept_keys(settings: list[Setting]) -> list[str]:
+    """Keys that tell the settings apart, in the order in which they were written."""
+    keys = dict.fromkeys(key for setting in settings for key in setting.get("label") or {})
+    return [key for key in keys if len({plain(value_of(setting, key)) for setting in settings}) > 1]
+
+
+def plain(value: Any) -> str:
+    """A value as text, so that 1, 1.0 and "1" from TOML, JSON and published tables meet."""
+    if isinstance(value, bool) or value is None:
+        return json.dumps(value)
+    if isinstance(value, int | float):
+        return f"{value:g}"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def spoken(key: str, value: Any) -> str:
+    """ "perfect" for users.clicks = "perfect", "ε 1.2" for privacy.epsilon = 1.2."""
+    if isinstance(value, str) and value != "none":
+        return value
+    *_, table, last = ["", *key.split(".")]
+    return f"{KEY_NAMES.get(key) or (table if last == 'kind' else last)} {plain(value)}"
+
+
+def described(setting: Setting, keys: list[str]) -> str:
+    """The setting's values of some keys in a row; keys that it does not have are left out."""
+    pairs = [(key, value_of(setting, key)) for key in keys]
+    return ", ".join(spoken(key, value) for key, value in pairs if value is not None)
+
+
+def setting_name(setting: Setting) -> str:
+    """Its title, else what the sweep varies, else that it is alone."""
+    title = str(setting.get("title") or "")
+    return title or described(setting, list(setting.get("label") or {})) or "the only setting"
+
+
+def figure_metrics(manifest: dict[str, Any]) -> list[str]:
+    """Metrics that the figure of a paper is about; empty where the run belongs to none."""
+    figure = manifest.get("figure") or {}
+    return list(figure.get("metrics") or filter(None, [figure.get("metric")]))
+
+
+def metric_name(metric: str) -> str:
+    return METRIC_NAMES.get(metric, metric.replace("_", " "))
+
+
+def is_synthetic(data: dict[str, Any]) -> bool:
+    return "synthetic" in f"{data.get('name', '')} {data.get('note', '')}".lower()
+
+
+def data_name(data: dict[str, Any]) -> str:
+    """ "mq2007 (85 % sample)"."""
+    name, note = str(data.get("name") or "unnamed data"), data.get("note")
+    return f"{name} ({note})" if note else name
+
+
+def data_sets(settings: list[Setting]) -> list[dict[str, Any]]:
+    """Each data set once, in the order of the settings."""
+    found = {json.dumps(data, sort_keys=True): data for setting in settings if (data := setting.get("data"))}
+    return list(found.values())
+
+
+KEY_NAMES = {"privacy.epsilon": "ε", "privacy.delta": "δ", "personalize.mu": "μ", "learner.sigma": "σ"}
+
+METRIC_NAMES = {
+    "offline_ndcg@10": "offline nDCG@10",
+    "offline_mrr@10": "offline MRR@10",
+    "online_ndcg@10": "online nDCG@10",
+    "online_discounted": "online performance",
+    "online_max_rr": "online MaxRR",
+    "online_max_rr_first": "online MaxRR, first update",
+    "online_max_rr_last_tenth": "online MaxRR, last tenth",
+}
