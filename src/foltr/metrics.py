@@ -8,6 +8,7 @@ all of them.
 Differs from the papers: nothing; S4's averages are had with empty="zero".
 """
 
+import itertools
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
@@ -41,7 +42,13 @@ def ideal_dcg(labels: Array, offsets: Array, grades: int) -> Array:
 
 
 def evaluate(
-    score: Callable[[Array], Array], features: Array, labels: Array, offsets: Array, *, grades: int, empty: Empty = "skip"
+    score: Callable[[Array], Array],
+    features: Array,
+    labels: Array,
+    offsets: Array,
+    *,
+    grades: int,
+    empty: Empty = "skip",
 ) -> Quality:
     """Quality of many rankers; score(features [n, d]) -> [n, rankers]."""
     ideal = ideal_dcg(labels, offsets, grades)
@@ -64,7 +71,7 @@ def _blocks(offsets: Array) -> list[tuple[int, int]]:
     while cuts[-1] < len(offsets) - 1:
         reach = int(np.searchsorted(offsets, offsets[cuts[-1]] + _BLOCK, side="right")) - 1
         cuts.append(min(max(reach, cuts[-1] + 1), len(offsets) - 1))
-    return list(zip(cuts[:-1], cuts[1:], strict=True))
+    return list(itertools.pairwise(cuts))
 
 
 @kernel

@@ -28,10 +28,14 @@ class Ranker(NamedTuple):
             )
         return self.kind.score(self.parameters, given)
 
-    predict = score  # as scikit-learn calls it
+    def predict(self, features: Array) -> Array:
+        """`score` by the name that scikit-learn gives it."""
+        return self.score(features)
 
     def save(self, path: str | Path) -> None:
-        np.savez(path, setting_0=self.parameters[None], setting_0_ranker=np.array(json.dumps(msgspec.to_builtins(self.kind))))
+        np.savez(
+            path, setting_0=self.parameters[None], setting_0_ranker=np.array(json.dumps(msgspec.to_builtins(self.kind)))
+        )
 
     @staticmethod
     def load(path: str | Path, *, setting: int = 0, index: int = 0) -> "Ranker":

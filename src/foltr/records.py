@@ -34,7 +34,9 @@ def read(folder: Path) -> Run:
     """A finished run, as it lies on disk."""
     manifest, rows = folder / "manifest.json", folder / "rows.parquet"
     if not manifest.is_file() or not rows.is_file():
-        raise StorageError(f"{folder}: not a finished run (manifest.json or rows.parquet is missing); run it to its end")
+        raise StorageError(
+            f"{folder}: not a finished run (manifest.json or rows.parquet is missing); run it to its end"
+        )
     try:
         return Run(folder, json.loads(manifest.read_text(encoding="utf-8")), pl.read_parquet(rows))
     except (ValueError, OSError, pl.exceptions.PolarsError) as problem:

@@ -65,9 +65,7 @@ def keep(ingredients: object, pieces: Callable[[], Iterator[Block]], scaling: Sc
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     if entry is None:
-        raise StorageError(
-            f"{folder.parent}: parsed data could not be read back; is the disk full or failing?"
-        )
+        raise StorageError(f"{folder.parent}: parsed data could not be read back; is the disk full or failing?")
     return entry
 
 
@@ -77,9 +75,7 @@ def _storage_error(folder: Path, error: OSError) -> StorageError:
             f"{folder}: no space left to keep parsed data; free some there, "
             "or set FOLTR_CACHE to a folder on another disk"
         )
-    return StorageError(
-        f"{folder}: parsed data could not be kept ({error}); FOLTR_CACHE names another folder"
-    )
+    return StorageError(f"{folder}: parsed data could not be kept ({error}); FOLTR_CACHE names another folder")
 
 
 def _workshop(place: Path) -> Path | None:

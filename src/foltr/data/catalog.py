@@ -74,9 +74,7 @@ def names() -> list[str]:
 def locate(name: str) -> tuple[Path, layouts.Found]:
     """The folder of a collection and its files, or DataMissing with what to do."""
     if name not in names():
-        raise DataMissing(
-            f"no data set {name!r}; there are {', '.join(names())}. Your own: foltr data add {name} PATH"
-        )
+        raise DataMissing(f"no data set {name!r}; there are {', '.join(names())}. Your own: foltr data add {name} PATH")
     for root in places.candidates(name):
         found = layouts.find(root)
         if found:

@@ -32,6 +32,4 @@ def select(data: Dataset, queries: Array) -> Dataset:
     starts, stops = data.offsets[queries], data.offsets[np.asarray(queries) + 1]
     rows = np.concatenate([np.arange(a, b) for a, b in zip(starts, stops, strict=True)] or [np.empty(0, int)])
     offsets = np.concatenate([[0], np.cumsum(stops - starts)]).astype(np.int64)
-    return Dataset(
-        np.ascontiguousarray(data.features[rows]), data.labels[rows], offsets, data.queries[queries]
-    )
+    return Dataset(np.ascontiguousarray(data.features[rows]), data.labels[rows], offsets, data.queries[queries])

@@ -52,7 +52,7 @@ class Room(NamedTuple):
     lines: Array  # [rows] int64
 
 
-class WiderThanGuessed(Exception):  # noqa: N818  # a signal within the reader, not an error of the user's
+class WiderThanGuessed(Exception):  # a signal within the reader, not an error of the user's
     """A line has a feature beyond a width that was a guess."""
 
 
@@ -156,9 +156,7 @@ def find_width(sources: Sequence[str], *, chunk: int = CHUNK) -> int:
     return max((letor_scan.widest(text) for source in sources for text in _chunks(source, chunk)), default=0)
 
 
-def read(
-    sources: str | Sequence[str], *, width: int | None = None, nan: str = "error", chunk: int = CHUNK
-) -> Dataset:
+def read(sources: str | Sequence[str], *, width: int | None = None, nan: str = "error", chunk: int = CHUNK) -> Dataset:
     """The sources as one collection in memory; without a width, as wide as the highest feature in them."""
     sources = [sources] if isinstance(sources, str) else list(sources)
     rules = Rules(width=width or 0, zero_nan=nan == "zero")

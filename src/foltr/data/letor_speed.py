@@ -28,13 +28,9 @@ def measure_parse(megabytes: int = 100) -> dict[str, float]:
 def write_text(path: Path, size: int) -> None:
     """At least `size` bytes: 136 features a line, counts and six-digit fractions in turn, many zeros."""
     made = synthetic.generate("synthetic-mslr", queries=_QUERIES, seed=0)
-    tails = [
-        " ".join(f"{i + 1}:{_number(i, v)}" for i, v in enumerate(row)) for row in made.features.tolist()
-    ]
+    tails = [" ".join(f"{i + 1}:{_number(i, v)}" for i, v in enumerate(row)) for row in made.features.tolist()]
     query = made.offsets.searchsorted(range(len(tails)), side="right") - 1
-    lines = [
-        (f"{label} qid:", q, f" {tail} \n") for label, q, tail in zip(made.labels, query, tails, strict=True)
-    ]
+    lines = [(f"{label} qid:", q, f" {tail} \n") for label, q, tail in zip(made.labels, query, tails, strict=True)]
     repeat = 0
     with path.open("w") as file:
         while file.tell() < size:

@@ -44,9 +44,7 @@ def remember(name: str, root: Path) -> None:
         finally:
             Path(draft).unlink(missing_ok=True)
     except OSError as error:
-        raise StorageError(
-            f"{_file()}: cannot be written ({error}); FOLTR_CONFIG names another folder"
-        ) from error
+        raise StorageError(f"{_file()}: cannot be written ({error}); FOLTR_CONFIG names another folder") from error
 
 
 def shelves(name: str) -> list[Path]:

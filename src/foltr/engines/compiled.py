@@ -1,19 +1,22 @@
 """The default engine: clients in machine code, spread over threads, equal to the bit for any number of them."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 
-from foltr.federation.rounds import Task
+from foltr.clicks.models import Users, behaviour
+from foltr.data.dataset import Dataset
+from foltr.federation.rounds import Federated, Task, run
 from foltr.learners.cohort import Cohort, Collection
 from foltr.learners.evolution import Evolution, outcomes
 from foltr.learners.evolution_kernel import measure_clients
 from foltr.learners.pdgd import Pdgd
 from foltr.learners.pdgd_kernel import train_clients
 from foltr.metrics import gain_table, ideal_dcg
-from foltr.privacy.mechanisms import RandomizedResponse, clip_radius
-from foltr.rankers import Mlp
+from foltr.privacy.mechanisms import NoPrivacy, RandomizedResponse, clip_radius
+from foltr.rankers import Linear, Mlp
 from foltr.rankers.kernels import Scratch, scratch
 from foltr.types import Array, Online
 
@@ -46,10 +49,10 @@ class Compiled(NamedTuple):
         self._spread(part, clients, steps)
         return out, online
 
-    def measure(self, parameters: Array, clients: Array, steps: Array, *, round: int) -> tuple[Array, Online]:
+    def measure(self, parameters: Array, clients: Array, steps: Array, *, round: int) -> tuple[Array, Array, Online]:
         learner, task = self.task.learner, self.task
         assert isinstance(learner, Evolution)
-        values = np.empty((len(clients), 2))
+        values, perturbations = np.empty((len(clients), 2)), np.empty((len(clients), len(parameters)))
         online = Online(np.empty(steps.sum()), np.empty(steps.sum()))
         p = task.privacy.p if isinstance(task.privacy, RandomizedResponse) else 1.0
         possible = outcomes(learner.objective, self.click.shape[1])
@@ -58,13 +61,13 @@ class Compiled(NamedTuple):
             measure_clients(
                 self.data, cohort, self.click, self.stop, task.seed, round, parameters, *_shape(task),
                 learner.sigma, learner.antithetic, learner.streams == "coupled", learner.objective == "dcg", p,
-                possible, np.empty_like(parameters), room, values[rows], online.ndcg, online.max_rr,
+                possible, room, perturbations[rows], values[rows], online.ndcg, online.max_rr,
             )  # fmt: skip
 
         self._spread(part, clients, steps)
-        return values, online
+        return values, perturbations, online
 
-    def _spread(self, part, clients: Array, steps: Array) -> None:  # type: ignore[no-untyped-def]
+    def _spread(self, part: Callable[[Scratch, Cohort, slice], None], clients: Array, steps: Array) -> None:
         """Runs `part` on runs of neighbouring clients, one for each thread."""
         slots = np.concatenate([[0], np.cumsum(steps)[:-1]])
         users = clients % len(self.click)
@@ -93,15 +96,33 @@ def engine(task: Task, threads: int = 1) -> Compiled:
     size = task.ranker.size(train.features.shape[1])
     click = np.stack([b.click for b in task.behaviours])
     rooms = [scratch(longest, click.shape[1], hidden, size) for _ in range(threads)]
+    features, labels, offsets = map(_read_only, (train.features, train.labels, train.offsets))
     ideal = ideal_dcg(train.labels, train.offsets, task.grades)
     return Compiled(
         task,
-        Collection(train.features, train.labels, train.offsets, ideal, gain_table(task.grades)),
+        Collection(features, labels, offsets, ideal, gain_table(task.grades)),
         click,
         np.stack([b.stop for b in task.behaviours]),
         rooms,
         ThreadPoolExecutor(threads) if threads > 1 else None,
     )
+
+
+def _read_only(array: Array) -> Array:
+    """A view that cannot be written: mapped and other data then share one compiled kernel."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def warm_up() -> None:
+    """Compiles the kernels (some seconds, once after an installation), so that no run is timed with that."""
+    data = Dataset(np.ones((4, 2), np.float32), np.array([0, 1, 0, 1], np.int8), np.array([0, 2, 4]), np.arange(2))
+    users = (behaviour(Users(shown=2), grades=2),)
+    for learner in (Pdgd(), Evolution()):
+        task = Task(data, 2, users, Linear(), learner, Federated(2, 2, 1), NoPrivacy(), 1)
+        for _ in run(task, engine(task)):
+            pass
 
 
 def _shape(task: Task) -> tuple[int, bool]:

@@ -55,7 +55,7 @@ class Loop(NamedTuple):
         clicked = _clicks(grades[shown], users, clicks.skip(2 * step * len(users.click)))
         return Session(features, shown, clicked, scores, round), grades
 
-    def measure(self, parameters: Array, clients: Array, steps: Array, *, round: int) -> tuple[Array, Online]:
+    def measure(self, parameters: Array, clients: Array, steps: Array, *, round: int) -> tuple[Array, Array, Online]:
         learner = self.task.learner
         assert isinstance(learner, Evolution)
         values, seen = np.zeros((len(clients), 2)), []
@@ -68,11 +68,10 @@ class Loop(NamedTuple):
                 session, grades, value = self._try(parameters + (-1) ** side * change, int(client), round, step, public)
                 seen.append(_lived(session, grades))
                 row[side] += value / (interactions - half if side else half)
-        return values, _online(seen)
+        public_noise = evolution.perturbations(clients, size=len(parameters), seed=self.task.seed, round=round)
+        return values, public_noise, _online(seen)
 
-    def _try(
-        self, model: Array, client: int, round: int, step: int, public: Stream
-    ) -> tuple[Session, Array, float]:
+    def _try(self, model: Array, client: int, round: int, step: int, public: Stream) -> tuple[Session, Array, float]:
         """One person's search with the list of a perturbed ranker, and the objective as it would be reported."""
         task, users = self.task, _users_of(self.task, client)
         assert isinstance(task.learner, Evolution)

@@ -1,11 +1,11 @@
 """The papers' figures and tables: one TOML each, with the question, the settings and the published numbers.
 
-    [base]            tables of a spec that all parts share
-    [[part]]          a spec with its own sweep; `part` names it
-    [[expected]]      published numbers: where, metric, at, tolerance, by = [keys], rows = [[values..., number], ...]
-    [[claim]]         a published conclusion that numbers can decide
-    [[comparison]]    two groups of settings side by side, with significance
-    [[remark]]        what was looked into
+[base]            tables of a spec that all parts share
+[[part]]          a spec with its own sweep; `part` names it
+[[expected]]      published numbers: where, metric, at, tolerance, by = [keys], rows = [[values..., number], ...]
+[[claim]]         a published conclusion that numbers can decide
+[[comparison]]    two groups of settings side by side, with significance
+[[remark]]        what was looked into
 """
 
 import tomllib

@@ -21,7 +21,7 @@ from foltr.experiments.spec import Setting
 class Job(NamedTuple):
     """One single run that is to be made."""
 
-    index: int
+    number: int
     setting: Setting
     fold: int
     seed: int
@@ -45,7 +45,7 @@ def perform(jobs: list[Job], out: Path, *, processes: int, threads: int) -> Iter
     if processes == 1:
         for job in jobs:
             yield from _one(job, out, threads)
-            yield Event(job.index, 0, 0.0, done=True)
+            yield Event(job.number, 0, 0.0, done=True)
         return
     # a worker does its sums alone: more threads than cores would only get in each other's way
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -62,7 +62,7 @@ def perform(jobs: list[Job], out: Path, *, processes: int, threads: int) -> Iter
                 job = waiting.pop(future)
                 _result(future)
                 yield from _heard(words)
-                yield Event(job.index, 0, 0.0, done=True)
+                yield Event(job.number, 0, 0.0, done=True)
     except BaseException:
         for process in list((pool._processes or {}).values()):
             process.terminate()
@@ -85,7 +85,7 @@ def _heard(words: Any) -> Iterator[Event]:
 
 
 def _begin(words: Any) -> None:
-    global _words  # noqa: PLW0603  (a process has one place to speak to)
+    global _words
     _words = words
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and ends us
 
@@ -107,9 +107,9 @@ def _one(job: Job, out: Path, threads: int) -> Iterator[Event]:
         assert isinstance(word, Tick)
         waiting, total, last = waiting + word.interactions, total + word.quality, last + 1
         if waiting >= _WORD:
-            yield Event(job.index, waiting, total / last)
+            yield Event(job.number, waiting, total / last)
             waiting, total, last = 0, 0.0, 0
-    yield Event(job.index, waiting, total / max(last, 1))
+    yield Event(job.number, waiting, total / max(last, 1))
 
 
 _WORD = 40_000  # interactions between two words: several a second

@@ -26,8 +26,8 @@ from foltr.experiments import store
 from foltr.experiments.pool import Event, Job, perform
 from foltr.experiments.single import Single, interactions_in, task_of
 from foltr.experiments.spec import Plan, Setting, folds_of, labels, resolved
-from foltr.learners.evolution import Evolution, nominal_epsilon, outcomes
 from foltr.federation.rounds import Federated
+from foltr.learners.evolution import Evolution, nominal_epsilon, outcomes
 from foltr.privacy.mechanisms import RandomizedResponse, statement
 
 
@@ -80,7 +80,7 @@ def available(plan: Plan) -> tuple[Plan, list[str]]:
 def to_do(prepared: Prepared) -> list[Job]:
     """Single runs that are not on disk yet, each once."""
     wanted = {job.key: job for job in reversed(prepared.jobs) if store.load(prepared.out, job.key) is None}
-    return sorted(wanted.values(), key=lambda job: job.index)
+    return sorted(wanted.values(), key=lambda job: job.number)
 
 
 def compute(prepared: Prepared, *, jobs: int | None = None) -> Iterator[Event]:
@@ -93,8 +93,8 @@ def compute(prepared: Prepared, *, jobs: int | None = None) -> Iterator[Event]:
 
 def finish(prepared: Prepared, extra: dict[str, Any] | None = None) -> records.Run:
     """Writes the run's folder from its single runs."""
-    singles = {job.index: store.load(prepared.out, job.key) for job in prepared.jobs}
-    done = [(job, single) for job in prepared.jobs if (single := singles[job.index]) is not None]
+    singles = {job.number: store.load(prepared.out, job.key) for job in prepared.jobs}
+    done = [(job, single) for job in prepared.jobs if (single := singles[job.number]) is not None]
     number = {id(setting): i for i, setting in enumerate(prepared.plan.settings)}
     by_setting: dict[int, list[tuple[Job, Single]]] = {i: [] for i in number.values()}
     for job, single in done:
@@ -221,7 +221,11 @@ def _machine() -> dict[str, Any]:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     except (ValueError, OSError, AttributeError):
         memory = 0.0
-    return {"system": f"{platform.system()} {platform.machine()}", "cores": os.cpu_count(), "memory_gb": round(memory, 1)}
+    return {
+        "system": f"{platform.system()} {platform.machine()}",
+        "cores": os.cpu_count(),
+        "memory_gb": round(memory, 1),
+    }
 
 
 def _commit() -> str | None:

@@ -144,7 +144,9 @@ def _check_federated(made: Setting, federation: Federated) -> str:
     if federation.rule not in RULES:
         return f"federation.rule: no rule {federation.rule!r}; there are {', '.join(RULES)}"
     if federation.cohort is not None and federation.cohort > federation.clients:
-        return f"federation.cohort = {federation.cohort} of {federation.clients} clients; use at most {federation.clients}"
+        return (
+            f"federation.cohort = {federation.cohort} of {federation.clients} clients; use at most {federation.clients}"
+        )
     if isinstance(made.learner, Evolution) and made.learner.antithetic and fewest < 2:
         return "federation.interactions: antithetic evolution splits them in two halves; use at least 2 for each client"
     if isinstance(made.learner, Evolution) and made.learner.objective == "dcg" and made.users.shown < 2:
@@ -153,7 +155,7 @@ def _check_federated(made: Setting, federation: Federated) -> str:
 
 
 def folds_of(data: DataChoice) -> list[int]:
-    """"1-5", "1,3", 2 or [1, 2] as a list."""
+    """ "1-5", "1,3", 2 or [1, 2] as a list."""
     folds = data.folds
     if isinstance(folds, int):
         return [folds]

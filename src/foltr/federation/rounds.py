@@ -14,7 +14,7 @@ import numpy as np
 from foltr.clicks.models import Behaviour
 from foltr.data.dataset import Dataset
 from foltr.federation import server
-from foltr.federation.aggregate import RULES
+from foltr.federation.aggregate import RULES, weighted_sum
 from foltr.federation.cohort import interactions_of, pick
 from foltr.learners import evolution
 from foltr.learners.evolution import Evolution
@@ -74,8 +74,8 @@ class Engine(Protocol):
         """PDGD: parameters [n, P] after the local steps."""
         ...
 
-    def measure(self, parameters: Array, clients: Array, steps: Array, *, round: int) -> tuple[Array, Online]:
-        """Evolution: values [n, 2], the mean objective under +e and -e."""
+    def measure(self, parameters: Array, clients: Array, steps: Array, *, round: int) -> tuple[Array, Array, Online]:
+        """Evolution: values [n, 2], the mean objective under +e and -e, and what the public seeds stand for [n, P]."""
         ...
 
 
@@ -98,30 +98,19 @@ def _average(task: Task, federation: Federated, engine: Engine, start: Array) ->
         updates, online = engine.train(state.parameters, clients, steps, round=round)
         if isinstance(task.privacy, Fpdgd):
             scale = task.privacy.sensitivity / task.privacy.epsilon
-            add_gamma_shares(
-                updates, clients, scale=scale, holders=len(clients), seed=task.seed, round=round
-            )
+            add_gamma_shares(updates, clients, scale=scale, holders=len(clients), seed=task.seed, round=round)
         state = server.replace(state, RULES[federation.rule](updates, steps))
         yield _progress(round, state.parameters, online, steps)
 
 
-def _evolve(
-    task: Task, federation: Federated, learner: Evolution, engine: Engine, start: Array
-) -> Iterator[Progress]:
+def _evolve(task: Task, federation: Federated, learner: Evolution, engine: Engine, start: Array) -> Iterator[Progress]:
     state = server.begin(start)
     for round in range(1, federation.rounds + 1):
         clients = pick(federation.clients, federation.cohort, seed=task.seed, round=round)
         steps = interactions_of(clients, federation.interactions)
-        values, online = engine.measure(state.parameters, clients, steps, round=round)
-        gradient = evolution.gradient(
-            values,
-            clients,
-            size=len(start),
-            seed=task.seed,
-            round=round,
-            sigma=learner.sigma,
-            antithetic=learner.antithetic,
-        )
+        values, perturbations, online = engine.measure(state.parameters, clients, steps, round=round)
+        weights = evolution.gradient_weights(values, sigma=learner.sigma, antithetic=learner.antithetic)
+        gradient = weighted_sum(perturbations, weights)
         state = server.climb(state, gradient, rate=learner.rate)
         yield _progress(round, state.parameters, online, steps)
 
@@ -147,5 +136,5 @@ def _chain(federation: Central, engine: Engine, start: Array, stops: Sequence[in
 
 
 def _progress(round: int, parameters: Array, online: Online, steps: Array) -> Progress:
-    means = [np.array([measure.mean()]) for measure in online]
-    return Progress(round, parameters, *means, int(steps.sum()))
+    ndcg, max_rr = (np.array([measure.mean()]) for measure in online)
+    return Progress(round, parameters, ndcg, max_rr, int(steps.sum()))

@@ -28,12 +28,18 @@ class Cohort(NamedTuple):
 
 
 @kernel
-def query_of(cohort: Cohort, c: int, step: int, seed: int, round: int) -> int:
-    """The query of a client's step."""
-    at = address(seed, round, cohort.clients[c], QUERIES)
+def drawn_query(cohort: Cohort, c: int, start: np.uint64, stride: np.uint64, index: int) -> int:
+    """The query that a number of a stream draws from a client's pool."""
     size = cohort.pool_stop[c] - cohort.pool_start[c]
-    query: int = cohort.pools[cohort.pool_start[c] + int(uniform_at(at[0], at[1], step) * size)]
+    query: int = cohort.pools[cohort.pool_start[c] + int(uniform_at(start, stride, index) * size)]
     return query
+
+
+@kernel
+def first_query(cohort: Cohort, c: int, first_step: int, seed: int, round: int) -> int:
+    """The query of a client's first step."""
+    at = address(seed, round, cohort.clients[c], QUERIES)
+    return drawn_query(cohort, c, at[0], at[1], first_step)
 
 
 @kernel
@@ -42,13 +48,11 @@ def next_query(
 ) -> int:
     """The query after this one: the client's next, or the first of the next client who has one."""
     if step + 1 < cohort.steps[c]:
-        size = cohort.pool_stop[c] - cohort.pool_start[c]
-        query: int = cohort.pools[cohort.pool_start[c] + int(uniform_at(start, stride, first_step + step + 1) * size)]
-        return query
+        return drawn_query(cohort, c, start, stride, first_step + step + 1)
     following = c + 1
     while following < cohort.clients.size and cohort.steps[following] == 0:
         following += 1
-    return query_of(cohort, following if following < cohort.clients.size else c, first_step, seed, round)
+    return first_query(cohort, following if following < cohort.clients.size else c, first_step, seed, round)
 
 
 @kernel

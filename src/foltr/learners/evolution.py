@@ -15,8 +15,7 @@ from typing import Annotated, Literal
 import msgspec
 import numpy as np
 
-from foltr.kernel import kernel
-from foltr.rng import PERTURBATION, Stream, address, fill_normal, stream
+from foltr.rng import Stream, stream
 from foltr.types import Array
 
 
@@ -41,7 +40,7 @@ def outcomes(objective: str, shown: int) -> Array:
     if objective == "max_rr":
         return np.concatenate([[0.0], 1 / np.arange(1, min(shown, 10) + 1)])
     patterns = np.arange(1 << min(shown, 10))
-    return sum(((patterns >> r) & 1) / np.log2(r + 2) for r in range(min(shown, 10)))  # type: ignore[return-value]
+    return sum(((patterns >> r) & 1) / np.log2(r + 2) for r in range(min(shown, 10)))
 
 
 def outcome_of(clicks: Array, objective: str) -> int:
@@ -65,22 +64,13 @@ def nominal_epsilon(p: float, count: int) -> float:
     return float("inf") if p >= 1 else float(np.log(p * (count - 1) / (1 - p)))
 
 
-def gradient(
-    values: Array, clients: Array, *, size: int, seed: int, round: int, sigma: float, antithetic: bool
-) -> Array:
-    """The server's estimate from messages (client -> its public stream, values [clients, 2] = f+, f-)."""
-    weights = values[:, 0] - values[:, 1] if antithetic else values[:, 0]
-    total = np.zeros(size)
-    _sum_perturbations(clients, weights, seed, round, np.zeros(size), total)
-    return total / ((2 if antithetic else 1) * sigma * len(clients))
+def perturbations(clients: Array, *, size: int, seed: int, round: int) -> Array:
+    """[clients, P] what the server makes of the clients' public seeds: N(0, I), before sigma."""
+    return np.stack([perturbation_stream(seed, round, int(client)).normal(size) for client in clients])
 
 
-@kernel
-def _sum_perturbations(clients: Array, weights: Array, seed: int, round: int, normal: Array, total: Array) -> None:
-    for c in range(clients.size):
-        if weights[c] == 0.0:
-            continue
-        at = address(seed, round, clients[c], PERTURBATION)
-        fill_normal(at[0], at[1], 0, normal)
-        for p in range(total.size):
-            total[p] += weights[c] * normal[p]
+def gradient_weights(values: Array, *, sigma: float, antithetic: bool) -> Array:
+    """[clients] factors of the perturbations N(0, I) in the gradient estimate; values [clients, 2] = f+, f-."""
+    if antithetic:
+        return (values[:, 0] - values[:, 1]) / (2 * sigma * len(values))
+    return values[:, 0] / (sigma * len(values))

@@ -1,9 +1,8 @@
 """FOLtR-ES in machine code: what many clients measure of their perturbed rankers, in one call."""
 
-
 from foltr.clicks.simulate import click_list
 from foltr.kernel import kernel
-from foltr.learners.cohort import Cohort, Collection, first_click, list_ndcg
+from foltr.learners.cohort import Cohort, Collection, drawn_query, first_click, list_ndcg
 from foltr.rankers.kernels import Scratch, score_list, top_list
 from foltr.rng import CLICKS, PERTURBATION, PRIVATISE, QUERIES, address, fill_normal, uniform_at
 from foltr.types import Array
@@ -13,50 +12,56 @@ from foltr.types import Array
 def measure_clients(
     data: Collection, cohort: Cohort, click: Array, stop: Array, seed: int, round: int, parameters: Array,
     hidden: int, relu: bool, sigma: float, antithetic: bool, coupled: bool, by_pattern: bool, p: float,
-    outcomes: Array, theta: Array, room: Scratch, values: Array, ndcg: Array, max_rr: Array,
+    outcomes: Array, room: Scratch, perturbations: Array, values: Array, ndcg: Array, max_rr: Array,
 ) -> None:  # fmt: skip
-    """Fills values [clients, 2] with the mean objective under +e and -e (all under +e if not antithetic)."""
+    """Fills perturbations [clients, P] and values [clients, 2]: the mean objective under +e and -e.
+
+    Without antithetic variates all interactions are under +e.
+    """
     shown = click.shape[1]
+    theta = room.change
     numbers = 1 + 2 * shown + 2  # an interaction uses at most so many of a coupled stream
     for c in range(cohort.clients.size):
         perturbation_at = address(seed, round, cohort.clients[c], PERTURBATION)
-        fill_normal(perturbation_at[0], perturbation_at[1], 0, room.change)
+        perturbation = perturbations[c]
+        fill_normal(perturbation_at[0], perturbation_at[1], 0, perturbation)
         queries_at = address(seed, round, cohort.clients[c], QUERIES)
         clicks_at = address(seed, round, cohort.clients[c], CLICKS)
         privatise_at = address(seed, round, cohort.clients[c], PRIVATISE)
+        query_stride, click_stride, private_stride = 1, 2 * shown, 2
+        click_first, private_first = 0, 0
+        if coupled:
+            queries_at, clicks_at, privatise_at = perturbation_at, perturbation_at, perturbation_at
+            query_stride, click_stride, private_stride = numbers, numbers, numbers
+            click_first, private_first = 1, 1 + 2 * shown
         user = cohort.users[c]
-        size = cohort.pool_stop[c] - cohort.pool_start[c]
         steps = cohort.steps[c]
         half = (steps + 1) // 2 if antithetic else steps
         values[c, 0], values[c, 1] = 0.0, 0.0
+        coming = drawn_query(cohort, c, queries_at[0], queries_at[1], 0)
         for step in range(steps):
             side = 0 if step < half else 1
             if step == 0 or step == half:
                 for i in range(parameters.size):
-                    theta[i] = parameters[i] + (1.0 - 2.0 * side) * sigma * room.change[i]
-            query_draw, click_draw, private_draw = step, 2 * step * shown, 2 * step
-            if coupled:
-                queries_at, clicks_at, privatise_at = perturbation_at, perturbation_at, perturbation_at
-                query_draw = step * numbers
-                click_draw = query_draw + 1
-                private_draw = click_draw + 2 * shown
-            pick = int(uniform_at(queries_at[0], queries_at[1], query_draw) * size)
-            query = cohort.pools[cohort.pool_start[c] + pick]
+                    theta[i] = parameters[i] + (1.0 - 2.0 * side) * sigma * perturbation[i]
+            query = coming
+            coming = drawn_query(cohort, c, queries_at[0], queries_at[1], (step + 1) * query_stride)
             first = data.offsets[query]
             count = data.offsets[query + 1] - first
             length = min(shown, count)
-            score_list(data.features, first, count, theta, hidden, relu, room, first)
+            score_list(data.features, first, count, theta, hidden, relu, room, data.offsets[coming])
             top_list(room.scores, count, length, room.ranking)
             click_list(
                 data.labels, first, room.ranking, length, click[user], stop[user],
-                clicks_at[0], clicks_at[1], click_draw, room.clicks,
+                clicks_at[0], clicks_at[1], click_first + step * click_stride, room.clicks,
             )  # fmt: skip
             slot = cohort.slots[c] + step
             ndcg[slot] = list_ndcg(data, query, room.ranking, length)
             max_rr[slot] = first_click(room.clicks, length)
             outcome = outcome_number(room.clicks, length, by_pattern)
-            if uniform_at(privatise_at[0], privatise_at[1], private_draw) >= p:
-                other = int(uniform_at(privatise_at[0], privatise_at[1], private_draw + 1) * (outcomes.size - 1))
+            draw = private_first + step * private_stride
+            if uniform_at(privatise_at[0], privatise_at[1], draw) >= p:
+                other = int(uniform_at(privatise_at[0], privatise_at[1], draw + 1) * (outcomes.size - 1))
                 outcome = other + 1 if other >= outcome else other
             values[c, side] += outcomes[outcome] / (half if side == 0 else steps - half)
 
@@ -71,5 +76,3 @@ def outcome_number(clicks: Array, shown: int, by_pattern: bool) -> int:
                 return rank + 1
             pattern |= 1 << rank
     return pattern
-
-

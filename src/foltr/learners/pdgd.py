@@ -4,7 +4,8 @@ Source: S0 Algorithm 1 and equations 3-6; METHODS 4.
 Weight of a pair = rho * sigma'(s_winner - s_loser). rho compares the list with the one in which the pair is swapped;
 with the pair at ranks i < j, e = exp(score) and D_t the mass of all documents not ranked above t,
 
-    P(swapped) / P(shown) = product over t = i+1 .. j of D_t / (D_t + e_i - e_j),   rho = 1 / (1 + P(shown) / P(swapped))
+    P(swapped) / P(shown) = product over t = i+1 .. j of D_t / (D_t + e_i - e_j)
+    rho = 1 / (1 + P(shown) / P(swapped))
 
 so no tensor over documents is needed. All factors lie on the same side of 1, so nothing cancels.
 

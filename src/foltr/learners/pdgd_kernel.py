@@ -10,7 +10,7 @@ import numpy as np
 
 from foltr.clicks.simulate import click_list
 from foltr.kernel import kernel
-from foltr.learners.cohort import Cohort, Collection, first_click, list_ndcg, next_query, query_of
+from foltr.learners.cohort import Cohort, Collection, first_click, first_query, list_ndcg, next_query
 from foltr.rankers.kernels import Scratch, draw_list, mlp_score, score_list
 from foltr.rng import CLICKS, QUERIES, RANKING, address
 from foltr.types import Array
@@ -31,7 +31,7 @@ def train_clients(
     `clip` > 0: after each step the parameters are scaled back to that L2 norm.
     """
     shown = click.shape[1]
-    coming = query_of(cohort, 0, first_step, seed, round)
+    coming = first_query(cohort, 0, first_step, seed, round)
     for c in range(cohort.clients.size):
         for p in range(parameters.size):
             out[c, p] = parameters[p]
@@ -140,9 +140,10 @@ def add_mlp_gradient(
     """All gradients are taken at one theta, so they are gathered before `out` (which may be theta) changes."""
     width = features.shape[1]
     units, signal, change = room.units, room.signal, room.change
-    output = (width + 1) * hidden
     for p in range(change.size):
         change[p] = 0.0
+    output = theta[(width + 1) * hidden :]
+    for_biases, for_output = change[width * hidden : (width + 1) * hidden], change[(width + 1) * hidden :]
     for rank in range(shown):
         weight = room.weights[rank]
         if weight == 0.0:
@@ -151,14 +152,13 @@ def add_mlp_gradient(
         mlp_score(row, theta, hidden, relu, units)
         for h in range(hidden):
             slope = np.float64(units[h] > 0.0) if relu else units[h] * (1.0 - units[h])
-            signal[h] = weight * theta[output + h] * slope
-            change[output + h] += weight * units[h]
-            change[width * hidden + h] += signal[h]
-        for j in range(width):
-            value = np.float64(row[j])
-            if value != 0.0:
-                for h in range(hidden):
-                    change[j * hidden + h] += value * signal[h]
+            signal[h] = weight * output[h] * slope
+            for_output[h] += weight * units[h]
+            for_biases[h] += signal[h]
+        for h in range(hidden):
+            for_unit = change[h * width : (h + 1) * width]
+            for j in range(width):
+                for_unit[j] += signal[h] * np.float64(row[j])
     for p in range(theta.size):
         out[p] += rate * change[p]
 

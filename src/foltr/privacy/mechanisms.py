@@ -55,9 +55,7 @@ def clip_radius(privacy: PrivacyKind) -> float:
     return privacy.radius if isinstance(privacy, Fpdgd) else 0.0
 
 
-def add_gamma_shares(
-    updates: Array, clients: Array, *, scale: float, holders: int, seed: int, round: int
-) -> None:
+def add_gamma_shares(updates: Array, clients: Array, *, scale: float, holders: int, seed: int, round: int) -> None:
     """Adds each client's noise share to its row of updates [clients, P], in place."""
     _add_shares(updates, clients, scale, 1.0 / holders, seed, round)
 
@@ -68,20 +66,21 @@ _NEGLIGIBLE = -80 * math.log(2)
 
 @kernel
 def _add_shares(updates: Array, clients: Array, scale: float, shape: float, seed: int, round: int) -> None:
+    # U^(1/shape) < e^t  <=>  U < e^(t * shape): most shares need no logarithm to be found to be nothing
+    nothing = math.exp(_NEGLIGIBLE * shape)
     for c in range(clients.size):
         at = address(seed, round, clients[c], NOISE)
         for p in range(updates.shape[1]):
-            plus = gamma_at(at[0], at[1], 2 * p * _NUMBERS, shape)
-            minus = gamma_at(at[0], at[1], (2 * p + 1) * _NUMBERS, shape)
+            plus = gamma_at(at[0], at[1], 2 * p * _NUMBERS, shape, nothing)
+            minus = gamma_at(at[0], at[1], (2 * p + 1) * _NUMBERS, shape, nothing)
             updates[c, p] += scale * (plus - minus)
 
 
 @kernel
-def gamma_at(start: np.uint64, stride: np.uint64, position: int, shape: float) -> float:
-    """Gamma(shape, 1) for shape <= 1: Gamma(shape + 1) * U^(1/shape), the first factor by Marsaglia and Tsang (2000)."""
+def gamma_at(start: np.uint64, stride: np.uint64, position: int, shape: float, nothing: float) -> float:
+    """Gamma(shape, 1) for shape <= 1: Gamma(shape + 1) * U^(1/shape), the first as Marsaglia and Tsang (2000) do it."""
     first = uniform_at(start, stride, position)
-    # without a logarithm for the many whose share is nothing: U^(1/shape) < e^t  <=>  U < e^(t * shape)
-    if first <= math.exp(_NEGLIGIBLE * shape):
+    if first <= nothing:
         return 0.0
     fall = math.log(first) / shape
     d = shape + 1.0 - 1.0 / 3.0
@@ -89,12 +88,13 @@ def gamma_at(start: np.uint64, stride: np.uint64, position: int, shape: float) -
     while True:
         radius = math.sqrt(-2.0 * math.log(1.0 - uniform_at(start, stride, position + 1)))
         normal = radius * math.cos(2.0 * math.pi * uniform_at(start, stride, position + 2))
-        v = 1.0 + c * normal
+        last = uniform_at(start, stride, position + 3)
         position += 3
+        v = 1.0 + c * normal
         if v <= 0.0:
             continue
         v = v * v * v
-        if math.log(uniform_at(start, stride, position)) < 0.5 * normal * normal + d - d * v + d * math.log(v):
+        if math.log(last) < 0.5 * normal * normal + d - d * v + d * math.log(v):
             return d * v * math.exp(fall)
 
 

@@ -17,7 +17,7 @@ from foltr.rng import uniform_at
 from foltr.types import Array
 
 BLOCK = 8  # documents whose masses are compared at once
-CROWDED = 1 / 8  # share of the mass that must remain, else the documents drawn are taken out
+CROWDED = 1 / 2  # share of the mass that must remain, else the documents drawn are taken out
 _FADED = 1e-100  # of the largest mass at the last shift; far above where doubles lose digits
 _LINE = 16  # features in a line of the processor's cache
 _LOG2_E = 1.4426950408889634
@@ -46,18 +46,25 @@ class Scratch(NamedTuple):
 
 
 def scratch(longest: int, shown: int, hidden: int, size: int) -> Scratch:
-    lists = [np.zeros(longest + pad) for pad in (0, BLOCK, BLOCK)]
-    ranks = [np.zeros(shown) for _ in range(5)]
+    def ranks() -> Array:
+        return np.zeros(shown)
+
     return Scratch(
-        *lists,
-        np.zeros(longest // BLOCK + 1),
-        np.zeros(longest, dtype=bool),
-        np.zeros(shown, dtype=np.int64),
-        np.zeros(shown, dtype=bool),
-        *ranks,
-        np.zeros(max(hidden, 1)),
-        np.zeros(max(hidden, 1)),
-        np.zeros(size),
+        scores=np.zeros(longest),
+        mass=np.zeros(longest + BLOCK),
+        reach=np.zeros(longest + BLOCK),
+        ends=np.zeros(longest // BLOCK + 1),
+        taken=np.zeros(longest, dtype=bool),
+        ranking=np.zeros(shown, dtype=np.int64),
+        clicks=np.zeros(shown, dtype=bool),
+        chosen=ranks(),
+        masses=ranks(),
+        shares=ranks(),
+        shifts=ranks(),
+        weights=ranks(),
+        units=np.zeros(max(hidden, 1)),
+        signal=np.zeros(max(hidden, 1)),
+        change=np.zeros(size),
     )
 
 
@@ -110,18 +117,26 @@ def score_list(
 def mlp_score(row: Array, theta: Array, hidden: int, relu: bool, units: Array) -> float:
     """Score of one document; leaves the hidden units' outputs in `units`."""
     width = row.size
-    for h in range(hidden):
-        units[h] = theta[width * hidden + h]
-    for j in range(width):
-        value = np.float64(row[j])
-        if value != 0.0:
-            weights = theta[j * hidden : (j + 1) * hidden]
-            for h in range(hidden):
-                units[h] += value * weights[h]
+    biases, output = theta[hidden * width : hidden * (width + 1)], theta[hidden * (width + 1) :]
+    for h in range(0, hidden - 1, 2):  # two units at a time read the document once
+        one, two = theta[h * width : (h + 1) * width], theta[(h + 1) * width : (h + 2) * width]
+        first, second = 0.0, 0.0
+        for j in range(width):
+            value = np.float64(row[j])
+            first += value * one[j]
+            second += value * two[j]
+        units[h], units[h + 1] = first, second
+    if hidden % 2 == 1:
+        last = theta[(hidden - 1) * width : hidden * width]
+        alone = 0.0
+        for j in range(width):
+            alone += np.float64(row[j]) * last[j]
+        units[hidden - 1] = alone
     total = 0.0
     for h in range(hidden):
+        units[h] += biases[h]
         units[h] = max(units[h], 0.0) if relu else sigmoid(units[h])
-        total += units[h] * theta[(width + 1) * hidden + h]
+        total += units[h] * output[h]
     return total
 
 
@@ -190,10 +205,11 @@ def stack(mass: Array, count: int, reach: Array, ends: Array) -> float:
     for i in range(count, used * BLOCK):
         mass[i] = 0.0
     for b in range(used):
+        source, target = mass[b * BLOCK : b * BLOCK + BLOCK], reach[b * BLOCK : b * BLOCK + BLOCK]
         within = 0.0
-        for i in range(b * BLOCK, b * BLOCK + BLOCK):
-            within += mass[i]
-            reach[i] = passed + within
+        for i in range(BLOCK):
+            within += source[i]
+            target[i] = passed + within
         passed += within
         ends[b] = passed
     return passed
@@ -209,9 +225,10 @@ def find(reach: Array, ends: Array, count: int, target: float) -> int:
     block = 0
     for b in range(used - 1):
         block += ends[b] <= target
+    part = reach[block * BLOCK : block * BLOCK + BLOCK]  # counted from 0, which the compiler can do at once
     within = 0
-    for i in range(block * BLOCK, block * BLOCK + BLOCK):
-        within += reach[i] <= target
+    for i in range(BLOCK):
+        within += part[i] <= target
     return min(block * BLOCK + within, count - 1)
 
 

@@ -1,4 +1,4 @@
-"""One hidden layer on one flat parameter vector: [weights (features x hidden), biases (hidden), output (hidden)].
+"""One hidden layer on one flat parameter vector: [weights (hidden x features), biases (hidden), output (hidden)].
 
 Sources: METHODS 4 (PDGD: 64 sigmoid units, weights and biases ~ N(0, 1 / fan_in^2)), METHODS 6 (FOLtR-ES: 10 ReLU
 units with bias, all zero at the start).
@@ -43,11 +43,12 @@ class Mlp(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="ki
         inputs, hidden, output = self._forward(parameters, features)
         slope = hidden * (1 - hidden) if self.activation == "sigmoid" else (hidden > 0).astype(float)
         signal = np.outer(weights, output) * slope  # [docs, hidden]
-        return np.concatenate([(inputs.T @ signal).ravel(), signal.sum(axis=0), weights @ hidden])
+        return np.concatenate([(signal.T @ inputs).ravel(), signal.sum(axis=0), weights @ hidden])
 
     def _forward(self, parameters: Array, features: Array) -> tuple[Array, Array, Array]:
         inputs = np.asarray(features, dtype=np.float64)
-        layers = parameters.reshape(-1, self.hidden)  # [features + 2, hidden]
-        sums = inputs @ layers[:-2] + layers[-2]
+        layer = parameters[: -2 * self.hidden].reshape(self.hidden, -1)
+        biases, output = parameters[-2 * self.hidden :].reshape(2, self.hidden)
+        sums = inputs @ layer.T + biases
         hidden = expit(sums) if self.activation == "sigmoid" else np.maximum(sums, 0)
-        return inputs, hidden, layers[-1]
+        return inputs, hidden, output

@@ -37,9 +37,7 @@ def draw(run: Run, metric: str) -> Figure:
     high = 1 + max(row for row, _ in places)
     width, height = SIZES[wide]
     figure = Figure(figsize=(width, height * high + 0.6))
-    figure.set_layout_engine(
-        "constrained", h_pad=0.08
-    )  # inches, so that a title keeps clear of the ticks above
+    figure.set_layout_engine("constrained", h_pad=0.08)  # inches, so that a title keeps clear of the ticks above
     figure.patch.set_alpha(0.0)
     x, scales = _x_axis(run.manifest)
     firsts: dict[str, Axes] = {}

@@ -122,10 +122,7 @@ def _looks(combinations: list[tuple[str, ...]]) -> list[Look]:
         rest = [combination[:key] + combination[key + 1 :] for combination in combinations]
         order = list(dict.fromkeys(rest))
         if len(order) <= COLOURS:
-            return [
-                Look(order.index(r), values[key].index(c[key]))
-                for r, c in zip(rest, combinations, strict=True)
-            ]
+            return [Look(order.index(r), values[key].index(c[key])) for r, c in zip(rest, combinations, strict=True)]
     return [Look(slot % COLOURS, slot // COLOURS % STYLES) for slot in range(len(combinations))]
 
 

@@ -48,16 +48,12 @@ def details(run: Run) -> dict[str, Any]:
     manifest = run.manifest
     facts = [("run", manifest.get("run")), ("commit", manifest.get("commit") or "not recorded")]
     facts += (manifest.get("versions") or {}).items()
-    facts += [
-        (name.replace("_gb", " (GB)"), value) for name, value in (manifest.get("machine") or {}).items()
-    ]
+    facts += [(name.replace("_gb", " (GB)"), value) for name, value in (manifest.get("machine") or {}).items()]
     facts += [(name, manifest[name]) for name in ("started", "finished") if manifest.get(name)]
     settings = manifest.get("settings") or []
     return {
         "facts": facts,
-        "times": [
-            [setting_name(s), number(s.get("interactions")), duration(s.get("seconds"))] for s in settings
-        ],
+        "times": [[setting_name(s), number(s.get("interactions")), duration(s.get("seconds"))] for s in settings],
         "toml": manifest.get("spec_toml") or "",
         "spec": json.dumps(manifest.get("spec") or {}, indent=2, ensure_ascii=False, default=str),
     }

@@ -31,9 +31,7 @@ def curve_metrics(run: Run) -> list[str]:
 def curves_of(rows: Rows, metric: str) -> dict[int, Curve]:
     """setting -> its curve; values that are not numbers are left out."""
     binned = _binned(rows, metric)
-    by_round = (
-        pl.all().sort_by("round").last()
-    )  # a level is that of the bin's end, an average that of its middle
+    by_round = pl.all().sort_by("round").last()  # a level is that of the bin's end, an average that of its middle
     in_bin = pl.col("round", "value").mean() if metric in ONLINE else by_round
     runs = binned.select("setting", "fold", "seed", "bin", "round", "value")
     points = (

@@ -1,0 +1,242 @@
+"""The page says what it should, escapes what it is given, loads nothing, and stands on partial runs."""
+
+import math
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from foltr.errors import InputError, StorageError
+from foltr.reporting.page import write_page
+from foltr.reporting.sections import verdict_summary
+
+VOID = {"meta", "link", "br", "img", "hr", "input"}
+
+
+class Outline(HTMLParser):
+    """Text, identifiers, references; and that every element is closed where it should be."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.text, self.ids, self.references, self.open = [], [], [], []
+        self.feed(page)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in VOID:
+            self.open.append(tag)
+        self.handle_startendtag(tag, attributes)
+
+    def handle_startendtag(self, tag, attributes):
+        assert tag not in {"script", "iframe", "img", "object", "embed"}
+        for name, value in attributes:
+            if name == "id":
+                self.ids.append(value)
+            if name in {"src", "href", "xlink:href", "srcset", "data", "action", "poster"}:
+                self.references.append(value)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def page_of(tmp_path: Path, *runs: Path, title: str | None = None) -> str:
+    return write_page(list(runs), tmp_path / "page.html", title=title).read_text(encoding="utf-8")
+
+
+def words(page: str) -> str:
+    return " ".join(" ".join(Outline(page).text).split())
+
+
+def test_every_number_of_a_reproduced_figure_is_there(make_run, full, tmp_path):
+    text = words(page_of(tmp_path, make_run(**full)))
+    for part in (
+        "FPDGD with privacy on MQ2007",
+        "mq2007 (85 % sample)",
+        "6 settings, 10 runs each, 50 rounds a run, full form of fpdgd/table2",
+        "What does privacy cost in online performance?",
+        "5 of 6 reproduced, 1 off",
+        "296.0",
+        "304.1 ± 1.2",
+        "311.2 ± 1.2",
+        "✗ off by +5.1 %",
+        "✓ reproduced",
+        "✓ holds",
+        "✗ does not hold",
+        "? not decided",
+        "0.412 against 0.398",
+        "FPDGD against FOLtR-ES",
+        "−13.9",
+        "< .001",
+        ".120",
+        "1 of 2 signs differ",
+        "sign differs : our FOLtR-ES ends higher",
+        "corrected after Bonferroni for 4 comparisons",
+        "one common factor near 1.03",
+        "nominal ε = 4.5",
+        "it is not a guarantee",
+        "foltr reproduce fpdgd/table2",
+        'name = "FPDGD with privacy on MQ2007"',
+        '"clients": 1000',
+        "sha256:0123abcd",
+        "1,692 queries, 59,135 documents, 46 features, 3 grades, normalize none",
+        "3.11.7",
+        "abc123",
+        "Linux x86_64",
+        "2026-11-15T21:42:00Z",
+        "200,000",
+    ):
+        assert part in text, part
+    assert "quick" not in text
+    assert "synthetic" not in text
+
+
+def test_means_of_the_rows_are_on_the_page(make_run, tmp_path):
+    folder = make_run()
+    rows = pl.read_parquet(folder / "rows.parquet")
+    last = rows.filter((pl.col("metric") == "offline_ndcg@10") & (pl.col("round") == 50))
+    text = words(page_of(tmp_path, folder))
+    for setting in range(6):
+        values = last.filter(pl.col("setting") == setting)["value"]
+        assert f"{values.mean():.4f} ± {values.std():.4f}" in text
+
+
+def test_nothing_is_loaded_and_no_identifier_repeats(make_run, full, tiny_run, tmp_path):
+    page = page_of(tmp_path, make_run(**full), tiny_run)
+    outline = Outline(page)
+    assert all(reference.startswith(("#", "data:")) for reference in outline.references)
+    assert all(target.startswith("#") for target in re.findall(r"url\(([^)]*)\)", page))
+    assert "@import" not in page
+    assert "http" not in page
+    assert len(outline.ids) == len(set(outline.ids))
+    assert {r[1:] for r in outline.references if r.startswith("#")} <= set(outline.ids)
+
+
+def test_same_runs_give_the_same_bytes(make_run, full, tmp_path):
+    folder = make_run(**full)
+    assert page_of(tmp_path, folder) == page_of(tmp_path, folder)
+
+
+def test_everything_is_escaped(make_run, full, tmp_path):
+    evil = "<script>alert('x')</script>\"&"
+    full["verdicts"][0]["what"] = full["claims"][0]["claim"] = full["remarks"][0] = evil
+    full["figure"]["question"] = full["figure"]["published"][0]["series"] = evil
+    full["comparisons"][0]["title"] = full["comparisons"][0]["rows"][0]["note"] = evil
+    folder = make_run(**full, name=evil, spec_toml=evil, commit=evil, spec={evil: evil})
+    page = page_of(tmp_path, folder)
+    assert "<script" not in page  # and Outline refuses script elements
+    assert words(page).count("alert('x')") >= 10
+
+
+def test_synthetic_and_quick_are_badges(make_run, parts, tmp_path):
+    made_up = parts.setting(0, {}, data={**parts.data, "name": "synthetic-mq2007", "note": "embedded"})
+    page = page_of(tmp_path, make_run(settings=[made_up], quick=True))
+    assert '<span class="badge">synthetic data</span>' in page
+    assert re.search(r'<span class="badge">quick form: [^<]*not comparable with the papers</span>', page)
+    assert "1 setting, 10 runs, 50 rounds a run" in words(page)
+
+
+def test_verdict_summary_counts():
+    def verdicts(*found: str) -> list[dict[str, str]]:
+        return [{"verdict": verdict} for verdict in found]
+
+    assert verdict_summary(verdicts(*["reproduced"] * 11, "off by +5.1 %")) == "11 of 12 reproduced, 1 off"
+    assert verdict_summary(verdicts("reproduced", "reproduced")) == "2 of 2 reproduced"
+    assert verdict_summary(verdicts("data missing")) == "0 of 1 reproduced, 1 without verdict (data missing)"
+    assert verdict_summary([]) == ""
+
+
+def test_two_runs_on_one_page(make_run, tiny_run, tmp_path):
+    first, second = tiny_run, make_run("second")
+    page = page_of(tmp_path, first, second)
+    assert page.count("<section") == 2
+    assert 'href="#run-1"' in page
+    assert "<h1>2 runs</h1>" in page
+    assert "<h1>Both</h1>" in page_of(tmp_path, first, first, title="Both")
+
+
+def test_one_setting_with_one_run(make_run, parts, tmp_path):
+    alone = [parts.setting(0, {}, privacy=None, runs=1)]
+    text = words(page_of(tmp_path, make_run(settings=alone, rows=parts.rows_of(alone, folds=1, seeds=1))))
+    assert "One run a line: no band." in text
+    assert "the only setting" in text
+    assert "Significance" not in text
+    assert "Privacy" not in text
+
+
+def test_single_runs_of_several_settings_have_no_test(make_run, parts, tmp_path):
+    text = words(page_of(tmp_path, make_run(rows=parts.rows_of(parts.settings(), folds=1, seeds=1))))
+    assert "– – 1 ·" in text  # p, corrected p, pairs, mark
+
+
+def test_no_offline_rows(make_run, parts, tmp_path):
+    text = words(page_of(tmp_path, make_run(rows=parts.rows_of(parts.settings(), offline=False))))
+    assert "offline" not in text
+    assert "Online nDCG@10 on mq2007" in text
+
+
+def test_values_that_are_not_numbers(make_run, parts, full, tmp_path):
+    rows = parts.rows_of(parts.settings())
+    broken = (pl.col("setting") == 1) & (pl.col("metric") == "offline_ndcg@10")
+    rows = rows.with_columns(value=pl.when(broken).then(math.nan).otherwise("value"))
+    full["verdicts"][0] |= {"ours": math.nan, "sd": None, "runs": None, "verdict": "data missing"}
+    full["comparisons"][0]["rows"][0] |= {"p": None, "corrected_p": math.nan, "left": None}
+    page = page_of(tmp_path, make_run(rows=rows, **full))
+    assert "nan" not in words(page).lower()
+    assert "? data missing" in page
+
+
+@pytest.mark.parametrize("kept", [0, 2])
+def test_rows_of_no_or_few_settings(make_run, parts, tmp_path, kept: int):
+    rows = parts.rows_of(parts.settings()).filter(pl.col("setting") < kept)
+    text = words(page_of(tmp_path, make_run(rows=rows)))
+    assert ("No learning curve" in text) == (kept == 0)
+
+
+def test_the_barest_manifest(tiny_run, tmp_path):
+    (tiny_run / "manifest.json").write_text("{}")
+    assert "data that the run does not name" in words(page_of(tmp_path, tiny_run))
+
+
+def test_a_page_that_cannot_be_written_leaves_nothing(tiny_run, tmp_path):
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(StorageError, match="taken: the page could not be written"):
+        write_page([tiny_run], tmp_path / "taken")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="could not be written"):
+        write_page([tiny_run], tmp_path / "file" / "page.html")
+    assert {path.name for path in tmp_path.iterdir()} == {"tiny", "taken", "file"}
+
+
+def test_an_old_page_survives_a_full_disk(tiny_run, tmp_path, monkeypatch):
+    out = tmp_path / "page.html"
+    out.write_text("old")
+
+    def full_disk(*_: object, **__: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full_disk)
+    with pytest.raises(StorageError, match="No space left on device"):
+        write_page([tiny_run], out)
+    assert out.read_bytes() == b"old"
+
+
+def test_new_folders_are_made(tiny_run, tmp_path):
+    out = tmp_path / "a" / "b" / "page.html"
+    assert write_page([tiny_run], out) == out
+    assert [path.name for path in out.parent.iterdir()] == ["page.html"]
+
+
+def test_what_is_missing_is_said(tiny_run, tmp_path, monkeypatch):
+    with pytest.raises(InputError, match="at least one run"):
+        write_page([], tmp_path / "page.html")
+    with pytest.raises(StorageError, match="not a finished run"):
+        write_page([tmp_path / "nowhere"], tmp_path / "page.html")
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(InputError, match=r"pip install 'foltr\[report\]'"):
+        write_page([tiny_run], tmp_path / "page.html")
