@@ -1,6 +1,6 @@
 """Simulated users: how they click on what they are shown.
 
-Source: METHODS 2; S0 Table 1 (cascade), S2 chapter 4 (position-based).
+Sources: S0 Table 1 (cascade), S2 chapter 4 (position-based).
 Cascade: read from the top; click with P(click | grade); after a click stop with P(stop | grade); never stop at a
 document that was not clicked. Position-based: click at rank r with P(click | grade) * (1 / r)^eta, never stop.
 

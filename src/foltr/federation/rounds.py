@@ -1,6 +1,6 @@
 """Rounds: pick clients, let an engine train them, protect, combine, step. Yields after each round; stores nothing.
 
-Sources: S0 Algorithms 2 and 3 (FedAvg), S1 section 3.1 (FOLtR-ES), METHODS 4 (centralised PDGD, batches summed).
+Sources: S0 Algorithms 2 and 3 (FedAvg), S1 section 3.1 (FOLtR-ES), S0 section 4 (centralised PDGD, batches summed).
 
 Differs from the paper: nothing.
 """

@@ -1,6 +1,6 @@
 """Evolution strategies: try a random neighbour of the ranker, report how users liked it, move towards the liked ones.
 
-Source: S1 sections 3.1-3.3, METHODS 6 (FOLtR-ES). A client draws a public seed, perturbs theta by sigma * N(0, I),
+Source: S1 sections 3.1-3.3 (FOLtR-ES). A client draws a public seed, perturbs theta by sigma * N(0, I),
 ranks by score, measures an objective on the clicks of each interaction, and sends (seed, mean of the objective).
 Antithetic: the first half of the interactions with +e, the second half with -e, on different queries; the server's
 gradient is 1 / (2 sigma^2 n) * sum e (f+ - f-), and Adam takes the step.

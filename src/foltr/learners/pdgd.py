@@ -1,6 +1,6 @@
 """Pairwise differentiable gradient descent: a clicked document is preferred to the ones passed over.
 
-Source: S0 Algorithm 1 and equations 3-6; METHODS 4.
+Source: S0 Algorithm 1 and equations 3-6.
 Weight of a pair = rho * sigma'(s_winner - s_loser). rho compares the list with the one in which the pair is swapped;
 with the pair at ranks i < j, e = exp(score) and D_t the mass of all documents not ranked above t,
 

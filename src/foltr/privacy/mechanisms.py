@@ -1,6 +1,6 @@
 """What is done to an update before it leaves, as the papers state it; their epsilons are recorded as nominal.
 
-Sources: S0 Algorithm 3 and equations 13-16 (FPDGD), S1 section 3.3 (randomised response); METHODS 5, 6, 11.
+Sources: S0 Algorithm 3 and equations 13-16 (FPDGD), S1 section 3.3 (randomised response).
 
 FPDGD: after every local step the parameters are clipped to an L2 ball; before sending, every coordinate gets a share
 Gamma(1/n, Delta/epsilon) - Gamma(1/n, Delta/epsilon), n shares of which add up to Laplace noise of scale Delta/epsilon.

@@ -1,6 +1,6 @@
 """One hidden layer on one flat parameter vector: [weights (hidden x features), biases (hidden), output (hidden)].
 
-Sources: METHODS 4 (PDGD: 64 sigmoid units, weights and biases ~ N(0, 1 / fan_in^2)), METHODS 6 (FOLtR-ES: 10 ReLU
+Sources: S0 (PDGD: 64 sigmoid units, weights and biases ~ N(0, 1 / fan_in^2)), S1 (FOLtR-ES: 10 ReLU
 units with bias, all zero at the start).
 
 Differs from the paper: no output bias in either, because it shifts all scores of a list alike and cannot change a
