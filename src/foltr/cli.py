@@ -4,10 +4,13 @@ Exit codes: 0 done, 1 the job failed, 2 the call or its input is wrong. `--json`
 output and nothing else there; progress goes to standard error.
 """
 
+import errno
 import json
+import os
+import signal
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -33,21 +36,42 @@ _err = Console(stderr=True)
 
 def main() -> None:
     """Runs a command; a known error is one message without a traceback."""
+    signal.signal(signal.SIGTERM, _stop)
     try:
         app(standalone_mode=False)
+        sys.stdout.flush()
     except FoltrError as problem:
-        _err.print(f"foltr: {problem}", style="bold red", highlight=False, markup=False)
-        sys.exit(problem.exit_code)
-    except typer.Abort:
-        sys.exit(1)
-    except KeyboardInterrupt:
-        _err.print("foltr: stopped", style="bold red")
-        sys.exit(1)
+        _end(str(problem), problem.exit_code)
+    except (typer.Abort, KeyboardInterrupt):
+        _end("stopped", 1)
+    except MemoryError as problem:
+        _end(f"not enough memory ({problem}); use fewer clients, a cohort, or fewer --jobs", 1)
+    except OSError as problem:
+        _unwritten(problem)
     except Exception as problem:
         code = _usage(problem)
         if code is None:
             raise
         sys.exit(code)
+
+
+def _stop(*_: object) -> NoReturn:
+    """Whoever ends us from outside means what Ctrl-C means."""
+    raise KeyboardInterrupt
+
+
+def _end(message: str, code: int) -> NoReturn:
+    _err.print(f"foltr: {message}", style="bold red", highlight=False, markup=False, soft_wrap=True)
+    sys.exit(code)
+
+
+def _unwritten(problem: OSError) -> NoReturn:
+    """Without a file name it is standard output that went away or is full: its buffer has nowhere to go."""
+    if problem.filename is None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if problem.errno == errno.EPIPE:
+        sys.exit(1)
+    _end(f"{problem.filename or 'standard output'}: {problem.strerror or problem}", 1)
 
 
 def _usage(problem: Exception) -> int | None:
@@ -57,8 +81,6 @@ def _usage(problem: Exception) -> int | None:
         if callable(show):
             show()
         return code
-    if isinstance(problem, BrokenPipeError):
-        return 1
     return None
 
 
@@ -98,7 +120,7 @@ def run_spec(
         _answer(results(run), True)
         return
     _out.print(terminal_table(run))
-    _out.print(f"\n{run.dir}\nfoltr report {run.dir}   makes a page of it", highlight=False)
+    _out.print(f"\n{run.dir}\nfoltr report {run.dir}   makes a page of it", highlight=False, soft_wrap=True)
 
 
 @app.command()

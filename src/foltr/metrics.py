@@ -14,12 +14,12 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from foltr.kernel import kernel
+from foltr.kernel import inlined, kernel
 from foltr.types import Array
 
 CUT = 10
 DISCOUNT = 0.9995  # of online performance, per round
-_BLOCK = 16_384  # documents scored at once: their scores stay near the processor
+_BLOCK = 8192  # documents scored at once: their scores stay near the processor
 
 Empty = Literal["skip", "zero"]
 
@@ -50,7 +50,7 @@ def evaluate(
     grades: int,
     empty: Empty = "skip",
 ) -> Quality:
-    """Quality of many rankers; score(features [n, d]) -> [n, rankers]."""
+    """Quality of many rankers; score(features [n, d]) -> float32 [n, rankers]."""
     ideal = ideal_dcg(labels, offsets, grades)
     counted = max(int(np.count_nonzero(ideal)) if empty == "skip" else len(ideal), 1)
     totals: Array | None = None
@@ -59,7 +59,8 @@ def evaluate(
         if totals is None:
             totals = np.zeros((2, scores.shape[1]))
         part = offsets[first : last + 1]
-        _add_quality(scores, labels, part, ideal[first:last], gain_table(grades), np.zeros(CUT, np.int64), totals)
+        keys = np.zeros(int(np.diff(part).max()), dtype=np.int64)
+        _add_quality(scores, labels, part, ideal[first:last], gain_table(grades), keys, totals)
     if totals is None:
         totals = np.zeros((2, 1))
     return Quality(totals[0] / counted, totals[1] / counted)
@@ -92,35 +93,42 @@ def _ideal(labels: Array, offsets: Array, gains: Array, counts: Array, best: Arr
 
 @kernel
 def _add_quality(
-    scores: Array, labels: Array, offsets: Array, ideal: Array, gains: Array, top: Array, totals: Array
+    scores: Array, labels: Array, offsets: Array, ideal: Array, gains: Array, keys: Array, totals: Array
 ) -> None:
     """totals [2, rankers] += nDCG and MRR of each query; scores start at the first query's first document."""
     for q in range(ideal.size):
         if ideal[q] == 0.0:
             continue
-        first = offsets[q] - offsets[0]
-        count = offsets[q + 1] - offsets[q]
-        shown = min(top.size, count)
+        first, count = offsets[q] - offsets[0], offsets[q + 1] - offsets[q]
         for r in range(scores.shape[1]):
-            filled = 0
             for i in range(count):
-                value = scores[first + i, r]
-                if filled == shown and not value > scores[first + top[shown - 1], r]:
-                    continue
-                at = filled if filled < shown else shown - 1
-                while at > 0 and value > scores[first + top[at - 1], r]:
-                    top[at] = top[at - 1]
-                    at -= 1
-                top[at] = i
-                filled = min(filled + 1, shown)
+                keys[i] = key_of(scores[first + i, r], i)
             dcg, reciprocal = 0.0, 0.0
-            for rank in range(shown):
-                grade = labels[offsets[q] + top[rank]]
+            for rank in range(min(gains.shape[1], count)):
+                best = keys[0]
+                for i in range(count):
+                    best = max(best, keys[i])
+                document = _LAST - (best & _LAST)
+                keys[document] = _DONE
+                grade = labels[offsets[q] + document]
                 dcg += gains[grade, rank]
                 if grade > 0 and reciprocal == 0.0:
                     reciprocal = 1.0 / (rank + 1)
             totals[0, r] += dcg / ideal[q]
             totals[1, r] += reciprocal
+
+
+_LAST = np.int64(0xFFFFFFFF)
+_DONE = np.int64(-(2**63))
+
+
+@inlined
+def key_of(score: np.float32, document: int) -> int:
+    """A whole number that grows with the score and, where scores are equal, falls with the document's place."""
+    bits = np.int64(np.float32(score).view(np.int32))
+    if bits < 0:
+        bits = -(bits & np.int64(0x7FFFFFFF))  # as sign and magnitude; both zeros are one
+    return (bits << np.int64(32)) | (_LAST - np.int64(document))
 
 
 def order(scores: Array) -> Array:

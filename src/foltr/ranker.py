@@ -1,5 +1,6 @@
 """A trained ranker to use elsewhere: load it, score with it, or fit one from labels through simulated clicks."""
 
+import io
 import json
 import zipfile
 from pathlib import Path
@@ -33,9 +34,13 @@ class Ranker(NamedTuple):
         return self.score(features)
 
     def save(self, path: str | Path) -> None:
-        np.savez(
-            path, setting_0=self.parameters[None], setting_0_ranker=np.array(json.dumps(msgspec.to_builtins(self.kind)))
-        )
+        """A file of the form of a run's ranker.npz, with this one ranker in it."""
+        packed, kind = io.BytesIO(), json.dumps(msgspec.to_builtins(self.kind))
+        np.savez(packed, setting_0=self.parameters[None], setting_0_ranker=np.array(kind))
+        try:
+            Path(path).write_bytes(packed.getbuffer())
+        except OSError as problem:
+            raise StorageError(f"{path}: the ranker could not be written ({problem.strerror})") from None
 
     @staticmethod
     def load(path: str | Path, *, setting: int = 0, index: int = 0) -> "Ranker":
@@ -44,7 +49,9 @@ class Ranker(NamedTuple):
             with np.load(path) as arrays:
                 kind = msgspec.json.decode(str(arrays[f"setting_{setting}_ranker"]), type=Linear | Mlp)
                 return Ranker(kind, arrays[f"setting_{setting}"][index])
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as problem:
-            raise StorageError(f"{path}: not a ranker file ({problem})") from None
+        except FileNotFoundError:
+            raise InputError(f"{path}: there is no such file; a run leaves its rankers in ranker.npz") from None
+        except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile, msgspec.DecodeError) as problem:
+            raise StorageError(f"{path}: not a ranker file, or a damaged one ({problem})") from None
         except (KeyError, IndexError):
             raise InputError(f"{path}: there is no ranker {index} of setting {setting} in it") from None

@@ -38,9 +38,12 @@ def read(folder: Path) -> Run:
             f"{folder}: not a finished run (manifest.json or rows.parquet is missing); run it to its end"
         )
     try:
-        return Run(folder, json.loads(manifest.read_text(encoding="utf-8")), pl.read_parquet(rows))
+        run = Run(folder, json.loads(manifest.read_text(encoding="utf-8")), pl.read_parquet(rows))
     except (ValueError, OSError, pl.exceptions.PolarsError) as problem:
         raise StorageError(f"{folder}: damaged ({problem}); run it again with the same command") from None
+    if not isinstance(run.manifest, dict) or not set(_COLUMNS) < set(run.rows.columns):
+        raise StorageError(f"{folder}: not a run of foltr (manifest.json or rows.parquet holds something else)")
+    return run
 
 
 def literal(text: str) -> pl.Expr:

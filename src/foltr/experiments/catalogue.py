@@ -5,7 +5,7 @@
 [[expected]]      published numbers: where, metric, at, tolerance, by = [keys], rows = [[values..., number], ...]
 [[claim]]         a published conclusion that numbers can decide
 [[comparison]]    two groups of settings side by side, with significance
-[[remark]]        what was looked into
+remarks           what was looked into, a list of sentences
 """
 
 import tomllib
@@ -16,7 +16,7 @@ from foltr.errors import InputError
 from foltr.experiments.spec import Plan, plan
 
 HOME = Path(__file__).parent / "figures"
-QUICK = "quick form: fold 1, one seed, a tenth of the rounds; not comparable with the papers"
+QUICK = "quick form: a tenth of the rounds, by default fold 1 and one seed; not comparable with the papers"
 
 
 class Figure(NamedTuple):
@@ -43,16 +43,16 @@ def read(name: str) -> Figure:
 
 
 def plan_of(figure: Figure, *, quick: bool = False, folds: str | None = None, seeds: int | None = None) -> Plan:
-    """All parts of a figure as one plan."""
+    """All parts of a figure as one plan; the quick form has fold 1 and one seed where nothing else is said."""
     settings = []
     base = figure.content.get("base", {})
+    folds, seeds = folds or ("1" if quick else None), seeds or (1 if quick else None)
+    overrides = [f'data.folds="{folds}"'] if folds else []
+    overrides += [f"runs.seeds={seeds}"] if seeds else []
     for part in figure.content["part"]:
         raw = _merged(base, part)
-        overrides = [f'data.folds="{folds}"'] if folds else []
-        overrides += [f"runs.seeds={seeds}"] if seeds else []
         if quick:
-            rounds = raw.get("federation", {}).get("rounds", 1000)
-            overrides += ['data.folds="1"', "runs.seeds=1", f"federation.rounds={max(20, rounds // 10)}"]
+            raw["federation"] = _fewer(raw.get("federation", {}))
             raw["sweep"] = {k: _shorter(k, v) for k, v in raw.get("sweep", {}).items()}
         made = plan(raw, overrides, where=f"figure {figure.id}, part {part.get('part', '?')}").settings
         settings += [one for one in made if one not in settings]
@@ -62,8 +62,12 @@ def plan_of(figure: Figure, *, quick: bool = False, folds: str | None = None, se
 def _shorter(key: str, values: list[Any]) -> list[Any]:
     """Rounds that are swept shrink like the others."""
     if key == "federation":
-        return [{**v, "rounds": max(20, v["rounds"] // 10)} if "rounds" in v else v for v in values]
-    return [max(20, v // 10) for v in values] if key == "federation.rounds" else values
+        return [_fewer(value) for value in values]
+    return [_fewer({"rounds": value})["rounds"] for value in values] if key == "federation.rounds" else values
+
+
+def _fewer(federation: dict[str, Any]) -> dict[str, Any]:
+    return {**federation, "rounds": max(20, federation.get("rounds", 1000) // 10)}
 
 
 def _merged(base: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:

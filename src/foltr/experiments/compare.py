@@ -1,5 +1,6 @@
 """What a run says about a paper: a verdict for each published number, each conclusion, each pair of methods."""
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,10 @@ class Values(NamedTuple):
     @property
     def sd(self) -> float:
         return float(self.numbers.std(ddof=1)) if self.numbers.size > 1 else 0.0
+
+    def of(self, runs: list[tuple[int, int]]) -> "Values":
+        """Only these runs, in their order."""
+        return Values(self.numbers[[self.runs.index(one) for one in runs]], self.data, runs)
 
 
 def flat_label(setting: dict[str, Any]) -> Label:
@@ -120,6 +125,8 @@ def judge(ours: float, published: float, tolerance: str) -> str:
 
 def claims(run: records.Run, figure: dict[str, Any]) -> list[dict[str, Any]]:
     """Published conclusions that numbers can decide."""
+    if run.manifest.get("quick"):
+        return [{"claim": c["text"], "holds": None, "evidence": "quick form"} for c in figure.get("claim", [])]
     return [{"claim": c["text"], **CLAIMS[c["kind"]](run, c)} for c in figure.get("claim", [])]
 
 
@@ -153,7 +160,7 @@ def _falls(run: records.Run, claim: dict[str, Any]) -> dict[str, Any]:
         late = values(run, setting, claim["metric"], "last_tenth")
         good.append(late.mean < early.mean)
         label = ", ".join(str(flat_label(setting).get(key)) for key in claim.get("by", []))
-        told.append(f"{label}: {_n(early.mean)} after a fifth, {_n(late.mean)} in the last tenth")
+        told.append(f"{label + ': ' if label else ''}{_n(early.mean)} after a fifth, {_n(late.mean)} in the last tenth")
     return _decided(good, told)
 
 
@@ -179,7 +186,7 @@ CLAIMS = {"greater": _greater, "falls": _falls, "common-factor": _common_factor}
 
 
 def comparisons(run: records.Run, figure: dict[str, Any], test: Any) -> list[dict[str, Any]]:
-    """Tables of two methods side by side; `test(left, right) -> (t, p)` is a paired test."""
+    """Tables of two methods side by side over the runs both have; `test(left, right) -> (t, p)` is a paired test."""
     tables = []
     for block in figure.get("comparison", []):
         rows = []
@@ -198,25 +205,27 @@ def _compared(
 ) -> dict[str, Any]:
     a, b = (values(run, side, block["metric"], block.get("at", "final")) for side in (left, right))
     shared = [one for one in a.runs if one in b.runs]
-    pairs = len(shared)
-    mine = a.numbers[[a.runs.index(one) for one in shared]]
-    other = b.numbers[[b.runs.index(one) for one in shared]]
-    p = test(mine, other)[1]
-    corrected = min(1.0, p * count)
-    ours = _mark(a.mean - b.mean, corrected)
+    mine, other = a.of(shared), b.of(shared)
+    # where no run has its twin, the means are all there is to say
+    means = (mine.mean, other.mean) if shared else (a.mean, b.mean)
+    p = test(mine.numbers, other.numbers)[1]
+    tested = math.isfinite(p)
+    corrected = min(1.0, p * count) if tested else None
+    ours = _mark(means[0] - means[1], corrected)
     published = entry.get("published_mark")
     note = ""
     if published is not None and ours != published:
         note = f"published: {published or 'no significant difference'}"
     return {
-        "setting": entry["name"], "left": a.mean, "right": b.mean, "difference": a.mean - b.mean, "p": p,
-        "corrected_p": corrected, "runs": pairs, "mark": ours, "published_mark": published, "note": note,
+        "setting": entry["name"], "left": means[0], "right": means[1], "difference": means[0] - means[1],
+        "p": p if tested else None, "corrected_p": corrected, "runs": len(shared), "mark": ours,
+        "published_mark": published, "note": note,
     }  # fmt: skip
 
 
-def _mark(difference: float, corrected_p: float) -> str:
+def _mark(difference: float, corrected_p: float | None) -> str:
     """The papers' signs: filled for p < .01, open for p < .05, none otherwise."""
-    if not corrected_p < 0.05:
+    if corrected_p is None or corrected_p >= 0.05:
         return ""
     filled = corrected_p < 0.01
     return ("▲" if filled else "△") if difference > 0 else ("▼" if filled else "▽")

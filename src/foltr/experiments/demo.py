@@ -42,8 +42,9 @@ def tour(out: Path, *, quiet: bool = False) -> dict[str, Any]:
 
     console = Console(quiet=quiet)
     console.print(
-        "[bold]foltr demo[/bold]  People search, see ten documents and click. Nobody's clicks leave: only what was\n"
-        "learned from them does. Synthetic data in the shape of MQ2007, careful and careless users.\n",
+        "[bold]foltr demo[/bold]: people search, see ten documents and click. Their clicks stay with them; only what "
+        "was learned from them leaves. Synthetic data in the shape of MQ2007; perfect users click on what is relevant, "
+        "informational ones on nearly everything.\n",
         highlight=False,
     )
     figure = {
@@ -59,8 +60,9 @@ def tour(out: Path, *, quiet: bool = False) -> dict[str, Any]:
     page = write_page([run.dir], run.dir / "report.html")
     console.print(terminal_table(run))
     console.print(
-        "\nOffline: the final ranker on queries it never saw. Online performance: what the users lived through.\n"
-        "The noise hides single clients only in the sum of all; its ε is the paper's nominal one, see the page.",
+        "\nOffline: the final ranker on queries that it never saw. Online: the lists that users saw while it learned. "
+        "The noise of FPDGD protects only in the sum over all clients, and its ε is the paper's nominal one: the page "
+        "says what that means.",
         highlight=False,
     )
     console.print(f"\nThe page: {page.resolve()}", highlight=False, soft_wrap=True)

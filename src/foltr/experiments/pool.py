@@ -7,12 +7,16 @@ import multiprocessing
 import os
 import queue
 import signal
+import threading
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from foltr.data.catalog import load as load_fold
+from foltr.errors import FoltrError
 from foltr.experiments import store
 from foltr.experiments.single import Single, Tick, execute
 from foltr.experiments.spec import Setting
@@ -54,7 +58,8 @@ def perform(jobs: list[Job], out: Path, *, processes: int, threads: int) -> Iter
     words = context.Queue()
     pool = ProcessPoolExecutor(processes, context, initializer=_begin, initargs=(words,))
     try:
-        waiting = {pool.submit(_in_worker, job, out, threads): job for job in jobs}
+        with _no_ctrl_c():
+            waiting = {pool.submit(_in_worker, job, out, threads): job for job in jobs}
         while waiting:
             yield from _heard(words)
             done, _ = wait(waiting, timeout=0.1, return_when=FIRST_COMPLETED)
@@ -72,8 +77,27 @@ def perform(jobs: list[Job], out: Path, *, processes: int, threads: int) -> Iter
         words.close()
 
 
+@contextmanager
+def _no_ctrl_c() -> Iterator[None]:
+    """Processes begun here never hear Ctrl-C, not even while they start; it waits for us until the end."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _result(future: "Future[None]") -> None:
-    future.result()
+    try:
+        future.result()
+    except BrokenProcessPool:
+        raise FoltrError(
+            "a worker process ended without a word, as happens when memory runs out; finished single runs are kept: "
+            "run again, with fewer --jobs if it happens again"
+        ) from None
 
 
 def _heard(words: Any) -> Iterator[Event]:
@@ -88,6 +112,15 @@ def _begin(words: Any) -> None:
     global _words
     _words = words
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and ends us
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A parent that was killed cannot end us."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _in_worker(job: Job, out: Path, threads: int) -> None:

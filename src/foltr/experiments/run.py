@@ -102,8 +102,7 @@ def finish(prepared: Prepared, extra: dict[str, Any] | None = None) -> records.R
     rows = pl.concat([_rows(i, job, single) for i, pairs in by_setting.items() for job, single in pairs])
     with store.whole_file(prepared.dir / "rows.parquet") as temporary:
         rows.write_parquet(temporary)
-    with store.whole_file(prepared.dir / "ranker.npz") as temporary, temporary.open("wb") as file:
-        np.savez(file, **_rankers(by_setting))
+    store.write_arrays(prepared.dir / "ranker.npz", _rankers(by_setting))
     manifest = _manifest(prepared, by_setting) | (extra or {})
     privacy = [{"setting": s["index"], "label": s["label"], **s["privacy"]} for s in manifest["settings"]]
     write_json(prepared.dir / "privacy.json", privacy)

@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
 from rich.text import Text
 
 from foltr import records
@@ -50,7 +53,7 @@ def carry_out(
     short = {f["name"]: f["shorter_than_shown"] for f in prepared.facts if f["shorter_than_shown"]}
     for name, count in short.items():
         if not quiet:
-            console.print(f"{name}: {count} queries have fewer documents than are shown; all they have is shown",
+            console.print(f"{name}: lists shorter than what is shown: {count}; they are shown whole",
                           style="dim", highlight=False)  # fmt: skip
     return finish(prepared, {"started": started, **(extra or {})})
 
@@ -155,20 +158,29 @@ def _page(run: records.Run) -> Path:
 
 
 def _tell(console: Console, figure: Figure, run: records.Run, page: Path, missing: list[str]) -> None:
-    console.print(f"\n[bold]{figure.title}[/bold]  ({figure.source})", highlight=False)
-    for row in run.manifest["verdicts"]:
-        if row["verdict"] not in ("data missing", "not run"):
-            ours = f"{row['ours']:.4f}" if row["ours"] < 10 else f"{row['ours']:.1f}"
-            console.print(f"  {row['what']}: published {row['published']:g}, ours {ours} ± {row['sd']:.2g} "
-                          f"({row['runs']} runs, {row['data']}): {row['verdict']}", highlight=False)  # fmt: skip
+    """The verdicts for a terminal of 80 columns; the page has more."""
+    counted = [row for row in run.manifest["verdicts"] if row["ours"] is not None]
+    data = ", ".join(dict.fromkeys(row["data"] for row in counted))
+    console.print(
+        f"\n[bold]{figure.title}[/bold]  ({figure.source}; {data or 'no published numbers'})", highlight=False
+    )
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("what", "published", "ours ± sd", "runs", "verdict"):
+        table.add_column(name, justify="left" if name in ("what", "verdict") else "right", overflow="fold")
+    for row in counted:
+        digits = 4 if abs(row["ours"]) < 10 else 1
+        ours = f"{row['ours']:.{digits}f} ± {row['sd']:.{digits}f}"
+        table.add_row(row["what"], f"{row['published']:g}", ours, str(row["runs"]), row["verdict"])
+    if counted:
+        console.print(table)
     for row in run.manifest["claims"]:
         word = {True: "holds", False: "does not hold", None: "not decided"}[row["holds"]]
-        console.print(f"  {row['claim']}: [bold]{word}[/bold] ({row['evidence']})", highlight=False)
-    counted = [row for row in run.manifest["verdicts"] if row["verdict"] not in ("data missing", "not run")]
+        console.print(f"- {row['claim']}: [bold]{word}[/bold] ({escape(row['evidence'])})", highlight=False)
     good = sum(row["verdict"] == "reproduced" for row in counted)
-    console.print(
-        f"{good} of {len(counted)} numbers reproduced" + (f"; data missing: {', '.join(missing)}" if missing else "")
-    )
     if run.manifest["quick"]:
-        console.print(catalogue.QUICK, style="bold")
-    console.print(str(page), highlight=False, soft_wrap=True)
+        console.print(catalogue.QUICK, style="bold", highlight=False)
+    elif counted:
+        console.print(f"{good} of {len(counted)} published numbers reproduced", highlight=False)
+    if missing:
+        console.print(f"not on this machine, and so not run: {', '.join(missing)}", highlight=False)
+    console.print(f"The page: {page}", highlight=False, soft_wrap=True)

@@ -1,8 +1,8 @@
 """One single run: a setting on one fold from one seed, and the rows it leaves."""
 
 import time
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -108,9 +108,9 @@ def offline_quality(ranker: RankerKind, parameters: Array, test: Dataset, grades
     return np.concatenate(parts, axis=1)
 
 
-def scorer(ranker: RankerKind, block: Array) -> Any:
-    """features [n, d] -> scores [n, rankers]; linear rankers share one matrix product in single precision."""
+def scorer(ranker: RankerKind, block: Array) -> Callable[[Array], Array]:
+    """features [n, d] -> float32 scores [n, rankers]; linear rankers share one matrix product."""
     if isinstance(ranker, Linear):
         weights = np.ascontiguousarray(block.T, dtype=np.float32)
         return lambda features: features @ weights
-    return lambda features: np.stack([ranker.score(one, features) for one in block], axis=1)
+    return lambda features: np.stack([ranker.score(one, features) for one in block], axis=1).astype(np.float32)

@@ -7,12 +7,16 @@ file appears whole or not at all. The key covers the setting, the data, the seed
 """
 
 import ast
+import contextlib
 import errno
 import hashlib
+import io
 import json
+import lzma
 import os
-import tempfile
+import threading
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -65,42 +69,54 @@ def path_of(out: Path, key: str) -> Path:
 
 
 def save(out: Path, key: str, single: Single) -> None:
-    with whole_file(path_of(out, key)) as temporary, temporary.open("wb") as file:
-        arrays: dict[str, Any] = {name: np.asarray(value) for name, value in single._asdict().items()}
-        np.savez(file, **arrays)
+    write_arrays(path_of(out, key), {name: np.asarray(value) for name, value in single._asdict().items()})
+
+
+def write_arrays(path: Path, arrays: dict[str, Any]) -> None:
+    """An .npz file; packed in memory, because numpy's own archive cannot be left halfway in silence."""
+    with whole_file(path) as temporary:
+        packed = io.BytesIO()
+        np.savez(packed, **arrays)
+        temporary.write_bytes(packed.getbuffer())
 
 
 def load(out: Path, key: str) -> Single | None:
     """A finished single run, or None; a damaged file counts as none and is made anew."""
+    path = path_of(out, key)
     try:
-        with np.load(path_of(out, key)) as arrays:
+        with zipfile.ZipFile(path) as archive:
+            if archive.testzip() is not None:  # numpy does not read on to where the checksum is
+                return None
+        with np.load(path) as arrays:
             values: dict[str, Any] = {name: arrays[name] for name in Single._fields}
-    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile):
+    except _DAMAGE:
         return None
     values |= {"interactions": int(values["interactions"]), "seconds": float(values["seconds"])}
     return Single(**values)
 
 
+# what an archive with a wrong byte somewhere makes of itself
+_DAMAGE = (OSError, KeyError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
+
+
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """A temporary path that becomes `path` when all went well, and vanishes otherwise."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        os.close(handle)
-    except OSError as problem:
-        raise _explained(path, problem) from None
-    temporary = Path(name)
-    try:
         yield temporary
         temporary.replace(path)
     except OSError as problem:
         raise _explained(path, problem) from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def _explained(path: Path, problem: OSError) -> StorageError:
     if problem.errno in (errno.ENOSPC, errno.EDQUOT):
         return StorageError(f"{path}: the disk is full; make room or choose another folder with --out, then run again")
+    if problem.errno == errno.EFBIG:
+        return StorageError(f"{path}: a limit on the size of files was reached; raise it (ulimit -f), then run again")
     return StorageError(f"{path}: cannot be written ({problem.strerror}); choose another folder with --out")

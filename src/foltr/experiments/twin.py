@@ -14,10 +14,13 @@ from foltr.rng import Stream
 from foltr.types import Array
 
 
-def train(data: Dataset, users: Behaviour, parameters: Array, interactions: int, rate: float, draws: Stream) -> Array:
-    """Parameters after so many interactions."""
+def train(
+    data: Dataset, users: Behaviour, parameters: Array, interactions: int, rate: float, draws: Stream
+) -> tuple[Array, Array]:
+    """Parameters after so many interactions, and [interactions, 2] nDCG@10 and MaxRR of what users saw."""
     shown = len(users.click)
-    for _ in range(interactions):
+    online = np.zeros((interactions, 2))
+    for interaction in range(interactions):
         query = int(draws.integers(len(data.offsets) - 1, 1)[0])
         rows = slice(data.offsets[query], data.offsets[query + 1])
         features, grades = data.features[rows].astype(np.float64), data.labels[rows]
@@ -25,9 +28,17 @@ def train(data: Dataset, users: Behaviour, parameters: Array, interactions: int,
         noise = -np.log(-np.log(1 - draws.skip(1).uniform(len(scores))))
         ranking = np.argsort(-(scores + noise), kind="stable")[:shown]
         clicks = clicks_on(grades[ranking], users, draws.skip(1 + len(scores)).uniform(2 * len(ranking)))
+        first = np.flatnonzero(clicks)
+        online[interaction] = ndcg(grades[ranking], grades), 1 / (first[0] + 1) if first.size else 0.0
         parameters = parameters + rate * gradient(features, scores, ranking, clicks)
         draws = draws.skip(1 + len(scores) + 2 * shown)
-    return parameters
+    return parameters, online
+
+
+def ndcg(shown: Array, grades: Array) -> float:
+    discounts = 1 / np.log2(np.arange(2, len(shown) + 2))
+    best = (2.0 ** np.sort(grades)[::-1][: len(shown)] - 1) @ discounts
+    return float((2.0**shown - 1) @ discounts / best) if best > 0 else 0.0
 
 
 def gradient(features: Array, scores: Array, ranking: Array, clicks: Array) -> Array:

@@ -29,9 +29,9 @@ class Scratch(NamedTuple):
     """Room to work in; one for each thread, made once."""
 
     scores: Array  # [longest list]
-    mass: Array  # [longest list + BLOCK]
-    reach: Array  # [longest list + BLOCK]
-    ends: Array  # [blocks]
+    mass: Array  # [blocks, BLOCK] of the documents in their order
+    reach: Array  # [blocks, BLOCK] mass up to and with each document
+    ends: Array  # [blocks] reach of the last document of each
     taken: Array  # [longest list] bool, false between lists
     ranking: Array  # [shown]
     clicks: Array  # [shown] bool
@@ -46,14 +46,16 @@ class Scratch(NamedTuple):
 
 
 def scratch(longest: int, shown: int, hidden: int, size: int) -> Scratch:
+    blocks = -(-longest // BLOCK)
+
     def ranks() -> Array:
         return np.zeros(shown)
 
     return Scratch(
         scores=np.zeros(longest),
-        mass=np.zeros(longest + BLOCK),
-        reach=np.zeros(longest + BLOCK),
-        ends=np.zeros(longest // BLOCK + 1),
+        mass=np.zeros((blocks, BLOCK)),
+        reach=np.zeros((blocks, BLOCK)),
+        ends=np.zeros(blocks),
         taken=np.zeros(longest, dtype=bool),
         ranking=np.zeros(shown, dtype=np.int64),
         clicks=np.zeros(shown, dtype=bool),
@@ -165,27 +167,31 @@ def top_list(scores: Array, count: int, shown: int, ranking: Array) -> None:
 @kernel
 def draw_list(count: int, shown: int, start: np.uint64, stride: np.uint64, position: int, room: Scratch) -> None:
     """A Plackett-Luce list of the scored documents, with what pair weights need to know of each rank."""
-    scores, mass, taken, ranking = room.scores, room.mass, room.taken, room.ranking
+    scores, taken, ranking = room.scores, room.taken, room.ranking
+    mass = room.mass.reshape(-1)
     shift = -np.inf
     for i in range(count):
         shift = max(shift, scores[i])
     for i in range(count):
         mass[i] = exp_of_nonpositive(scores[i] - shift)
-    whole = stack(mass, count, room.reach, room.ends)
+    blocks = (count + BLOCK - 1) // BLOCK
+    for i in range(count, blocks * BLOCK):
+        mass[i] = 0.0
+    whole = stack(room.mass, blocks, room.reach, room.ends)
     remaining = whole
     for rank in range(shown):
         if remaining < CROWDED * whole:
             for above in range(rank):
                 mass[ranking[above]] = 0.0
-            whole = stack(mass, count, room.reach, room.ends)
+            whole = stack(room.mass, blocks, room.reach, room.ends)
             if whole < _FADED:
                 shift = shift_to_remaining(scores, count, taken, mass)
-                whole = stack(mass, count, room.reach, room.ends)
+                whole = stack(room.mass, blocks, room.reach, room.ends)
             remaining = whole
-        document = find(room.reach, room.ends, count, uniform_at(start, stride, position) * whole)
+        document = find(room.reach, room.ends, blocks, count, uniform_at(start, stride, position) * whole)
         position += 1
         while taken[document]:
-            document = find(room.reach, room.ends, count, uniform_at(start, stride, position) * whole)
+            document = find(room.reach, room.ends, blocks, count, uniform_at(start, stride, position) * whole)
             position += 1
         taken[document] = True
         ranking[rank] = document
@@ -198,37 +204,31 @@ def draw_list(count: int, shown: int, start: np.uint64, stride: np.uint64, posit
 
 
 @kernel
-def stack(mass: Array, count: int, reach: Array, ends: Array) -> float:
-    """reach[i] = mass of documents 0 .. i; ends[b] = reach of the last document of block b. Returns the whole."""
+def stack(mass: Array, blocks: int, reach: Array, ends: Array) -> float:
+    """reach = mass of all documents up to each; ends = reach of the last one of each block. Returns the whole."""
     passed = 0.0
-    used = (count + BLOCK - 1) // BLOCK
-    for i in range(count, used * BLOCK):
-        mass[i] = 0.0
-    for b in range(used):
-        source, target = mass[b * BLOCK : b * BLOCK + BLOCK], reach[b * BLOCK : b * BLOCK + BLOCK]
+    for b in range(blocks):
         within = 0.0
         for i in range(BLOCK):
-            within += source[i]
-            target[i] = passed + within
+            within += mass[b, i]
+            reach[b, i] = passed + within
         passed += within
         ends[b] = passed
     return passed
 
 
 @kernel
-def find(reach: Array, ends: Array, count: int, target: float) -> int:
+def find(reach: Array, ends: Array, blocks: int, count: int, target: float) -> int:
     """The document whose stretch of the mass covers `target`.
 
     Counts the stretches passed instead of stopping at the right one: the processor need not guess where that is.
     """
-    used = (count + BLOCK - 1) // BLOCK
     block = 0
-    for b in range(used - 1):
+    for b in range(blocks - 1):
         block += ends[b] <= target
-    part = reach[block * BLOCK : block * BLOCK + BLOCK]  # counted from 0, which the compiler can do at once
     within = 0
     for i in range(BLOCK):
-        within += part[i] <= target
+        within += reach[block, i] <= target
     return min(block * BLOCK + within, count - 1)
 
 
