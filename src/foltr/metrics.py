@@ -123,7 +123,7 @@ _DONE = np.int64(-(2**63))
 
 
 @inlined
-def key_of(score: np.float32, document: int) -> int:
+def key_of(score: np.float32, document: int) -> np.int64:
     """A whole number that grows with the score and, where scores are equal, falls with the document's place."""
     bits = np.int64(np.float32(score).view(np.int32))
     if bits < 0:

@@ -47,7 +47,7 @@ def key_of(made: Setting, *, checksum: str, fold: int, seed: int) -> str:
 
 @cache
 def numeric_code() -> str:
-    """Changes with the code that computes; comments and docstrings do not count."""
+    """Changes with the code that computes; comments, docstrings and annotations do not count."""
     home = Path(foltr.__file__).parent
     digest = hashlib.sha256()
     for path in sorted(home.rglob("*.py")):
@@ -58,9 +58,14 @@ def numeric_code() -> str:
 
 
 def _bare(tree: ast.Module) -> ast.Module:
+    """Without docstrings and annotations of functions."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) is not None:
             node.body = node.body[1:]
+        if isinstance(node, ast.FunctionDef):
+            node.returns = None
+        if isinstance(node, ast.arg):
+            node.annotation = None
     return tree
 
 
