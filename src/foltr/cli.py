@@ -127,6 +127,7 @@ def run_spec(
 def reproduce(
     ids: Annotated[list[str] | None, typer.Argument(help="Such as fpdgd/table2.", show_default=False)] = None,
     list_: Annotated[bool, typer.Option("--list", help="All figures and tables.")] = False,
+    only: Annotated[list[str] | None, typer.Option("--only", help="key=value; settings with it. May repeat.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Reduced form, a minute or so; not comparable.")] = False,
     seeds: Annotated[
         int | None, typer.Option("--seeds", min=1, help="Seeds a fold (default: as in the paper).")
@@ -151,7 +152,15 @@ def reproduce(
             raise InputError("say which, such as: foltr reproduce fpdgd/table2 --quick")
         return
     chosen = [catalogue.read(name) for name in ids]
-    answers = [reproduced(f, out, quick=quick, seeds=seeds, folds=folds, jobs=jobs, quiet=json_) for f in chosen]
+    how: dict[str, Any] = {
+        "quick": quick,
+        "only": only or [],
+        "seeds": seeds,
+        "folds": folds,
+        "jobs": jobs,
+        "quiet": json_,
+    }
+    answers = [reproduced(figure, out, **how) for figure in chosen]
     if json_:
         _answer(answers[0] if len(answers) == 1 else answers, True)
 

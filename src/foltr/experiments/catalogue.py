@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from foltr.errors import InputError
-from foltr.experiments.spec import Plan, plan
+from foltr.experiments.spec import Plan, flat, parsed_override, plan, resolved
 
 HOME = Path(__file__).parent / "figures"
 QUICK = "quick form: a tenth of the rounds, by default fold 1 and one seed; not comparable with the papers"
@@ -57,6 +57,17 @@ def plan_of(figure: Figure, *, quick: bool = False, folds: str | None = None, se
         made = plan(raw, overrides, where=f"figure {figure.id}, part {part.get('part', '?')}").settings
         settings += [one for one in made if one not in settings]
     return Plan(f"{figure.title}", settings, figure.text)
+
+
+def only(plan: Plan, filters: list[str]) -> Plan:
+    """The settings that have these values, each given as key=value."""
+    chosen = plan.settings
+    for text in filters:
+        key, value = parsed_override(text)
+        chosen = [one for one in chosen if flat(resolved(one)).get(key) == value]
+    if not chosen:
+        raise InputError(f"--only {' --only '.join(filters)}: no setting of this figure has that")
+    return plan._replace(settings=chosen)
 
 
 def _shorter(key: str, values: list[Any]) -> list[Any]:

@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 
 from foltr import records
+from foltr.experiments.spec import flat
 from foltr.types import Array
 
 Label = dict[str, Any]
@@ -34,17 +35,7 @@ class Values(NamedTuple):
 
 def flat_label(setting: dict[str, Any]) -> Label:
     """Every key of a resolved setting, flat, and its part."""
-    out: Label = {}
-
-    def walk(tree: dict[str, Any], prefix: str) -> None:
-        for key, value in tree.items():
-            if isinstance(value, dict):
-                walk(value, f"{prefix}{key}.")
-            else:
-                out[f"{prefix}{key}"] = value
-
-    walk(setting["resolved"], "")
-    return out
+    return flat(setting["resolved"])
 
 
 def find(run: records.Run, where: Label) -> list[dict[str, Any]]:

@@ -106,11 +106,19 @@ def _follow(console: Console, prepared: Any, missing: list[Any], left: set[int],
 
 
 def reproduced(
-    figure: Figure, out: Path, *, quick: bool, seeds: int | None, folds: str | None, jobs: int | None, quiet: bool
+    figure: Figure,
+    out: Path,
+    *,
+    quick: bool,
+    only: list[str],
+    seeds: int | None,
+    folds: str | None,
+    jobs: int | None,
+    quiet: bool,
 ) -> dict[str, Any]:
     """A figure with its verdicts, its page, and the words for the terminal."""
     console = Console()
-    whole = catalogue.plan_of(figure, quick=quick, folds=folds, seeds=seeds)
+    whole = catalogue.only(catalogue.plan_of(figure, quick=quick, folds=folds, seeds=seeds), only)
     here, missing = available(whole)
     if not here.settings:
         raise DataMissing(

@@ -87,7 +87,7 @@ def read(path: Path, overrides: list[str] | None = None) -> Plan:
 
 def plan(raw: dict[str, Any], overrides: list[str] | None = None, *, where: str = "spec", text: str = "") -> Plan:
     """A spec given as a dictionary. What an override says wins over the sweep too."""
-    raw, given = dict(raw), [_override(override) for override in overrides or []]
+    raw, given = dict(raw), [parsed_override(override) for override in overrides or []]
     for key, value in given:
         raw = _put(raw, key, value)
     name, sweep = raw.pop("name", "unnamed"), raw.pop("sweep", {})
@@ -156,7 +156,7 @@ _MOST = 10**9  # of anything that is counted
 
 
 def _check_numbers(made: Setting) -> str:
-    for key, value in _flat(resolved(made)).items():
+    for key, value in flat(resolved(made)).items():
         if isinstance(value, float) and math.isinf(value):
             return f"{key} = {value}: expected a finite number"
         if key != "runs.first_seed" and isinstance(value, int) and value > _MOST:
@@ -216,20 +216,21 @@ def resolved(made: Setting) -> dict[str, Any]:
 
 def labels(settings: list[Setting]) -> list[dict[str, Any]]:
     """What sets each setting apart: as few keys as tell them all apart, the part first."""
-    flat = [_flat(resolved(made)) for made in settings]
+    known = [flat(resolved(made)) for made in settings]
     told: list[str] = []
     apart = 1
-    for key in dict.fromkeys(["part", *(key for one in flat for key in one)]):
-        now = len({repr([one.get(k) for k in (*told, key)]) for one in flat})
+    for key in dict.fromkeys(["part", *(key for one in known for key in one)]):
+        now = len({repr([one.get(k) for k in (*told, key)]) for one in known})
         if now > apart:
             told, apart = [*told, key], now
-    return [{k: one[k] for k in told if k in one} for one in flat]
+    return [{k: one[k] for k in told if k in one} for one in known]
 
 
-def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as one, with dotted keys."""
     out: dict[str, Any] = {}
     for key, value in tree.items():
-        out |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+        out |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
     return out
 
 
@@ -249,7 +250,7 @@ def _covers(said: str, swept: str) -> bool:
     return swept == said or swept.startswith(f"{said}.")
 
 
-def _override(text: str) -> tuple[str, Any]:
+def parsed_override(text: str) -> tuple[str, Any]:
     """key=value, the value as TOML has it; a bare word is taken as a string."""
     key, found, value = text.partition("=")
     if not found or not key.strip():
