@@ -182,7 +182,9 @@ def _tell(console: Console, figure: Figure, run: records.Run, page: Path, missin
     if counted:
         console.print(table)
     for row in run.manifest["claims"]:
-        word = {True: "holds", False: "does not hold", None: "not decided"}[row["holds"]]
+        if row["holds"] is None:
+            continue
+        word = "holds" if row["holds"] else "does not hold"
         console.print(f"- {row['claim']}: [bold]{word}[/bold] ({escape(row['evidence'])})", highlight=False)
     good = sum(row["verdict"] == "reproduced" for row in counted)
     if run.manifest["quick"]:
