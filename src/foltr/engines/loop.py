@@ -14,7 +14,7 @@ from foltr.learners import evolution, pdgd
 from foltr.learners.evolution import Evolution
 from foltr.learners.pdgd import Pdgd
 from foltr.learners.pdgd_kernel import DRAWS
-from foltr.metrics import ndcg, order
+from foltr.metrics import order
 from foltr.privacy.mechanisms import RandomizedResponse, clip_radius
 from foltr.rankers import plackett_luce
 from foltr.rng import Stream, stream
@@ -116,10 +116,15 @@ def _clicks(grades: Array, users: Behaviour, draws: Stream) -> Array:
 
 def _lived(session: Session, grades: Array) -> tuple[float, float]:
     """nDCG@10 of the shown list, and 1 / rank of the first click."""
-    shown_first = np.full(len(grades), -np.inf)
-    shown_first[session.ranking] = -np.arange(len(session.ranking), dtype=float)
+    best = dcg(np.sort(grades)[::-1])
     clicked = np.flatnonzero(session.clicks[:10])
-    return ndcg(shown_first, grades), 1 / (clicked[0] + 1) if clicked.size else 0.0
+    return dcg(grades[session.ranking]) / best if best > 0 else 0.0, 1 / (clicked[0] + 1) if clicked.size else 0.0
+
+
+def dcg(grades: Array) -> float:
+    """Of the first ten of a list, given by its grades."""
+    first = np.asarray(grades[:10], dtype=float)
+    return float(((2**first - 1) / np.log2(np.arange(2, len(first) + 2))).sum())
 
 
 def _online(seen: list[tuple[float, float]]) -> Online:

@@ -11,6 +11,7 @@ from foltr.experiments.spec import flat
 from foltr.types import Array
 
 Label = dict[str, Any]
+_LEFT_OUT = "left out"  # by --only: nothing to say
 
 
 class Values(NamedTuple):
@@ -74,7 +75,7 @@ def verdicts(run: records.Run, figure: dict[str, Any], missing: list[str]) -> li
         for *keys, published in block["rows"]:
             where = {**block.get("where", {}), **dict(zip(block["by"], keys, strict=True))}
             said.append(_verdict(run, block, where, float(published), missing))
-    return said
+    return [row for row in said if row["verdict"] != _LEFT_OUT]
 
 
 def _verdict(
@@ -96,7 +97,7 @@ def _verdict(
         gone = where.get("data.name") in missing or not run.manifest["settings"]
         return row | {
             "ours": None, "sd": None, "runs": 0, "data": str(where.get("data.name", "")),
-            "verdict": "data missing" if gone else "not run",
+            "verdict": "data missing" if gone else _LEFT_OUT,
         }  # fmt: skip
     ours = values(run, found[0], block["metric"], at)
     row |= {"ours": ours.mean, "sd": ours.sd, "runs": int(ours.numbers.size), "data": ours.data}

@@ -5,6 +5,7 @@ Leaves runs/<hash>/ as `records` describes it. Ctrl-C keeps the finished single 
 
 import datetime
 import hashlib
+import io
 import json
 import os
 import platform
@@ -101,7 +102,9 @@ def finish(prepared: Prepared, extra: dict[str, Any] | None = None) -> records.R
         by_setting[number[id(job.setting)]].append((job, single))
     rows = pl.concat([_rows(i, job, single) for i, pairs in by_setting.items() for job, single in pairs])
     with store.whole_file(prepared.dir / "rows.parquet") as temporary:
-        rows.write_parquet(temporary)
+        packed = io.BytesIO()  # polars has words of its own for a full disk
+        rows.write_parquet(packed)
+        temporary.write_bytes(packed.getbuffer())
     store.write_arrays(prepared.dir / "ranker.npz", _rankers(by_setting))
     manifest = _manifest(prepared, by_setting) | (extra or {})
     privacy = [{"setting": s["index"], "label": s["label"], **s["privacy"]} for s in manifest["settings"]]

@@ -77,7 +77,7 @@ def _figures(run: Run, place: int) -> list[dict[str, str]]:
 
 def _verdict(verdict: dict[str, Any]) -> dict[str, Any]:
     return {
-        **{key: verdict.get(key) or "" for key in ("what", "data", "tolerance", "verdict")},
+        **{key: verdict.get(key) or "" for key in ("what", "data", "source", "tolerance", "verdict")},
         "state": _state(str(verdict.get("verdict"))),
         "published": number(verdict.get("published")),
         "ours": mean_sd(verdict.get("ours"), verdict.get("sd"), verdict.get("runs") or 0),

@@ -1,0 +1,231 @@
+"""One contract for all engines: the slow loop and the compiled one live through the same rounds."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from by_hand import ragged
+
+from foltr.clicks.models import Users, behaviour
+from foltr.data import catalog
+from foltr.data.dataset import Dataset
+from foltr.engines import compiled, loop
+from foltr.federation.rounds import SUM_BLOCK, Central, Federated, Task, run
+from foltr.learners.evolution import Evolution
+from foltr.learners.pdgd import Pdgd
+from foltr.privacy.mechanisms import Fpdgd, NoPrivacy, RandomizedResponse
+from foltr.rankers import Linear, Mlp
+from foltr.rng import stream
+
+DATA = ragged([3, 12, 25, 9, 41, 1, 17], width=7, grades=3)
+MIXED = (Users("informational"), Users("perfect"), Users("navigational", model="position", eta=0.5))
+
+RANKERS = [Linear(), Mlp(5), Mlp(4, "relu")]
+LOSERS = ["one-below-last-click", "all-shown"]
+FEDERATIONS = {
+    "equal": Federated(7, 2, 3),
+    "patterned": Federated(7, (4, 2, 3), 3),
+    "cohort": Federated(70, (4, 2, 3), 3, cohort=9),
+}
+PARAMETER_PRIVACY = {"open": NoPrivacy(), "delta": Fpdgd(1.2, 0.05), "half-delta": Fpdgd(2.0, 0.5, "half-delta")}
+ANSWER_PRIVACY = {"open": NoPrivacy(), "randomised": RandomizedResponse(0.5)}
+
+
+def task(ranker, learner, federation, privacy=None, *, users=MIXED, data=DATA, seed=3):
+    behaviours = tuple(behaviour(each, grades=3) for each in users)
+    return Task(data, 3, behaviours, ranker, learner, federation, privacy or NoPrivacy(), seed)
+
+
+def everything():
+    """Every learner, ranker, privacy and federation that go together."""
+    for ranker, losers in itertools.product(RANKERS, LOSERS):
+        for (where, federation), (how, privacy) in itertools.product(FEDERATIONS.items(), PARAMETER_PRIVACY.items()):
+            yield pytest.param(task(ranker, Pdgd(losers=losers), federation, privacy),
+                               id=f"{name(ranker)}-pdgd-{losers}-{where}-{how}")  # fmt: skip
+        for kind, federation in (("single", Central(1, 30)), ("batch", Central(SUM_BLOCK + 36, 3))):
+            yield pytest.param(task(ranker, Pdgd(losers=losers), federation), id=f"{name(ranker)}-pdgd-{losers}-{kind}")
+    for ranker, objective, streams, antithetic in itertools.product(
+        RANKERS, ("max_rr", "dcg"), ("independent", "coupled"), (True, False)
+    ):
+        learner = Evolution(0.01, 0.001, antithetic, objective, streams)
+        words = [name(ranker), "evolution", objective, streams, "antithetic" if antithetic else "one-sided"]
+        for (where, federation), (how, privacy) in itertools.product(FEDERATIONS.items(), ANSWER_PRIVACY.items()):
+            if where == "patterned" or how == "open":
+                yield pytest.param(task(ranker, learner, federation, privacy), id="-".join([*words, where, how]))
+
+
+def name(ranker):
+    return "linear" if isinstance(ranker, Linear) else f"mlp-{ranker.activation}"
+
+
+def without_slope(made):
+    """ReLU units that are all zero have no gradient: only perturbations or noise can move them."""
+    relu = isinstance(made.ranker, Mlp) and made.ranker.activation == "relu"
+    return relu and isinstance(made.learner, Pdgd) and isinstance(made.privacy, NoPrivacy)
+
+
+def lived(made, engine):
+    """Parameters after every round, and the online measures of every round."""
+    steps = list(run(made, engine))
+    parameters = np.array([step.parameters for step in steps])
+    online = [np.concatenate([getattr(step, measure) for step in steps]) for measure in ("ndcg", "max_rr")]
+    return parameters, np.array(online)
+
+
+@pytest.mark.parametrize("made", list(everything()))
+def test_engines_agree_and_threads_change_no_bit(made):
+    parameters, online = lived(made, loop.engine(made))
+    fast_parameters, fast_online = lived(made, compiled.engine(made))
+    assert np.abs(parameters - fast_parameters).max() < 1e-8
+    assert np.abs(online - fast_online).max() < 1e-12
+    if not without_slope(made):
+        assert np.ptp(parameters[-1] - made.ranker.start(7, made.seed)) > 0  # something was learnt
+    for threads in (2, 3):
+        again, again_online = lived(made, compiled.engine(made, threads))
+        assert np.array_equal(again, fast_parameters)
+        assert np.array_equal(again_online, fast_online)
+
+
+@pytest.mark.parametrize("ranker", RANKERS, ids=name)
+@pytest.mark.parametrize("losers", LOSERS)
+@pytest.mark.parametrize(
+    ("summed", "privacy"), [(False, NoPrivacy()), (True, NoPrivacy()), (False, Fpdgd(1.2, 3.0))],
+    ids=["stepwise", "summed", "clipped"],
+)  # fmt: skip
+def test_engines_agree_from_any_start(ranker, losers, summed, privacy):
+    made = task(ranker, Pdgd(losers=losers), Federated(), privacy)
+    start = 4 * stream(9, purpose="start").uniform(ranker.size(7)) - 2
+    given = (start, np.array([5, 0, 12]), np.array([4, 1, 7]))
+    slow, slow_online = loop.engine(made).train(*given, round=2, first_step=3, summed=summed)
+    fast, fast_online = compiled.engine(made, 2).train(*given, round=2, first_step=3, summed=summed)
+    assert np.abs(slow - fast).max() < 1e-8
+    assert np.abs(np.array(slow_online) - np.array(fast_online)).max() < 1e-12
+    assert (np.ptp(slow - start, axis=1) > 0).all()
+
+
+@pytest.mark.parametrize("learner", [Pdgd(), Evolution(objective="max_rr"), Evolution(objective="dcg")], ids=str)
+@pytest.mark.parametrize("shown", [2, 5, 12])
+def test_engines_agree_on_lists_that_are_not_of_ten(learner, shown):
+    made = task(Linear(), learner, FEDERATIONS["patterned"], users=[Users("informational", shown=shown)])
+    (slow, slow_online), (fast, fast_online) = (lived(made, engine(made)) for engine in (loop.engine, compiled.engine))
+    assert np.abs(slow - fast).max() < 1e-8
+    assert np.abs(slow_online - fast_online).max() < 1e-12
+
+
+@pytest.mark.parametrize("make_engine", [loop.engine, compiled.engine], ids=["loop", "compiled"])
+def test_online_quality_is_that_of_the_shown_list_against_all_documents(make_engine):
+    # no feature tells documents apart, so they are shown in their order: grades 0 1 2, and 2 1 are not shown
+    data = Dataset(np.zeros((5, 2), np.float32), np.array([0, 1, 2, 2, 1], np.int8), np.array([0, 5]), np.arange(1))
+    made = task(Linear(), Evolution(), Federated(2, 2, 1), users=[Users("perfect", shown=3)], data=data)
+    _, online = lived(made, make_engine(made))
+    shown = 1 / math.log2(3) + 3 / math.log2(4)
+    best = 3 / math.log2(2) + 3 / math.log2(3) + 1 / math.log2(4) + 1 / math.log2(5)
+    assert online[0] == pytest.approx([shown / best])
+
+
+@pytest.mark.parametrize("make_engine", [loop.engine, compiled.engine], ids=["loop", "compiled"])
+def test_a_query_without_a_relevant_document_counts_zero_online(make_engine):
+    data = ragged([5, 9], width=3, grades=1)
+    made = task(Linear(), Pdgd(), Federated(4, 3, 2), users=[Users("informational")], data=data)
+    _, online = lived(made, make_engine(made))
+    assert online[0].tolist() == [0, 0]
+    assert (online[1] > 0).all()  # they click all the same
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        task(Linear(), Pdgd(), FEDERATIONS["equal"]),
+        task(Linear(), Pdgd(), FEDERATIONS["equal"], Fpdgd(1.2, 0.05)),
+        task(Mlp(5), Pdgd(), Central(1, 20)),
+        task(Linear(), Pdgd(), Central(8, 3)),
+        task(Linear(), Evolution(), FEDERATIONS["equal"]),
+        task(Mlp(4, "relu"), Evolution(streams="coupled"), FEDERATIONS["cohort"], RandomizedResponse(0.5)),
+    ],
+    ids=["pdgd", "noise", "single", "batch", "evolution", "coupled"],
+)
+def test_two_seeds_live_differently_and_one_seed_alike(made):
+    one, again = (lived(made, compiled.engine(made)) for _ in range(2))
+    made_other = made._replace(seed=4)
+    other, _ = lived(made_other, compiled.engine(made_other))
+    assert np.array_equal(one[0], again[0])
+    assert np.array_equal(one[1], again[1])
+    assert not np.isclose(one[0][-1], other[-1]).all()
+
+
+def test_more_threads_than_clients():
+    made = task(Linear(), Pdgd(), Federated(2, 3, 2))
+    one, many = (lived(made, compiled.engine(made, threads)) for threads in (1, 5))
+    assert np.array_equal(one[0], many[0])
+    assert np.array_equal(one[1], many[1])
+
+
+def test_clients_do_not_touch_each_other():
+    made = task(Mlp(5), Pdgd(), Federated())
+    engine, start = compiled.engine(made), made.ranker.start(7, 3)
+    together, online = engine.train(start, np.array([3, 8, 11]), np.array([2, 4, 1]), round=5)
+    for row, client, steps in zip(together, (3, 8, 11), (2, 4, 1), strict=True):
+        alone, _ = engine.train(start, np.array([client]), np.array([steps]), round=5)
+        assert np.array_equal(alone[0], row)
+    assert len(online.ndcg) == 7
+    assert np.array_equal(start, made.ranker.start(7, 3))  # and what they start from stays
+
+
+@pytest.mark.parametrize("make_engine", [loop.engine, compiled.engine], ids=["loop", "compiled"])
+@pytest.mark.parametrize("ranker", RANKERS, ids=name)
+def test_where_a_chain_stops_does_not_change_it(make_engine, ranker):
+    made = task(ranker, Pdgd(), Central(1, 25))
+    straight = list(run(made, make_engine(made)))
+    halting = list(run(made, make_engine(made), stops=[1, 2, 10, 24]))
+    assert [step.round for step in straight] == [25]
+    assert [step.round for step in halting] == [1, 2, 10, 24, 25]
+    assert np.array_equal(straight[-1].parameters, halting[-1].parameters)
+    for measure in ("ndcg", "max_rr"):
+        pieces = np.concatenate([getattr(step, measure) for step in halting])
+        assert np.array_equal(getattr(straight[0], measure), pieces)
+    assert sum(step.interactions for step in halting) == straight[0].interactions == 25
+
+
+def test_a_batch_is_the_sum_of_its_gradients():
+    """One step from zero: a batch of B moves as far as B single people together, each alone from zero."""
+    made = task(Linear(), Pdgd(), Central(SUM_BLOCK + 5, 1))
+    (only,) = run(made, compiled.engine(made))
+    engine = loop.engine(made)
+    total = np.zeros(7)
+    for block, people in enumerate((SUM_BLOCK, 5)):
+        for person in range(people):
+            moved, _ = engine.train(np.zeros(7), np.array([block]), np.ones(1, int), round=1, first_step=person)
+            total += moved[0]
+    assert only.parameters == pytest.approx(total, abs=1e-10)
+
+
+def test_a_round_averages_its_clients_by_their_interactions():
+    made = task(Linear(), Pdgd(), Federated(3, (4, 2, 3), 1))
+    (only,) = run(made, compiled.engine(made))
+    engine = loop.engine(made)
+    alone = [engine.train(np.zeros(7), np.array([c]), np.array([n]), round=1)[0][0] for c, n in enumerate((4, 2, 3))]
+    assert only.parameters == pytest.approx((4 * alone[0] + 2 * alone[1] + 3 * alone[2]) / 9)
+    assert only.interactions == 9
+
+
+def test_clients_take_turns_in_behaviour():
+    """Of two behaviours the second never clicks: clients 1, 3, 5 learn nothing."""
+    never = behaviour(Users("perfect"), grades=3)
+    never = never._replace(click=np.zeros_like(never.click, dtype=float), stop=np.zeros(3))
+    often = behaviour(Users("informational"), grades=3)
+    made = task(Linear(), Pdgd(), Federated())._replace(behaviours=(often, never))
+    moved, online = compiled.engine(made).train(np.zeros(7), np.arange(6), np.full(6, 9), round=1)
+    assert (np.abs(moved).max(axis=1) > 0).tolist() == [True, False] * 3
+    assert (online.max_rr.reshape(6, 9).max(axis=1) > 0).tolist() == [True, False] * 3
+
+
+@pytest.mark.data
+@pytest.mark.usefixtures("real_data")
+def test_engines_agree_on_mq2007(tmp_path, monkeypatch):
+    monkeypatch.setenv("FOLTR_CACHE", str(tmp_path))
+    fold = catalog.load("mq2007", fold=1)
+    made = task(Linear(), Pdgd(), Federated(20, 4, 2), Fpdgd(1.2, 3.0), data=fold.train)
+    (slow, slow_online), (fast, fast_online) = (lived(made, engine(made)) for engine in (loop.engine, compiled.engine))
+    assert np.abs(slow - fast).max() < 1e-8
+    assert np.abs(slow_online - fast_online).max() < 1e-12

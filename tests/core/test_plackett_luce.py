@@ -1,0 +1,120 @@
+"""Drawing lists: the readable sampler and the compiled one draw the same, with the stated probabilities."""
+
+import math
+
+import numpy as np
+import pytest
+from by_hand import draw, fit, list_probability, rankings, room_for
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from foltr.rankers import plackett_luce
+from foltr.rng import stream
+
+MANY = 20_000
+
+
+def any_scores(most=30):
+    """Mild, tied, far apart by thousands, and mixtures of these."""
+    mild = st.floats(-3, 3)
+    tied = st.sampled_from([0.0, 1.0, -1.0])
+    far_apart = st.floats(-1e3, 1e3)
+    apart_by_thousands = st.integers(-5, 5).map(lambda i: 1e3 * i)
+    kinds = (mild, tied, far_apart, apart_by_thousands, st.one_of(mild, tied, far_apart, apart_by_thousands))
+    return st.one_of([st.lists(kind, min_size=1, max_size=most) for kind in kinds]).map(np.array)
+
+
+@given(scores=any_scores(), shown=st.integers(1, 12), client=st.integers(0, 10**6))
+@example(scores=np.array([7.0]), shown=10, client=1)
+@example(scores=np.zeros(17), shown=17, client=2)
+@example(scores=np.array([1e3, 1e3, 0.0, -1e3, -1e3]), shown=5, client=3)
+@example(scores=np.array([0.0, -231.0, -700.0, -709.0, -1400.0]), shown=5, client=4)
+def test_both_samplers_draw_the_same_list(scores, shown, client):
+    draws = stream(1, client=client, purpose="ranking")
+    slow = plackett_luce.sample(scores, shown, draws)
+    fast = draw(room_for(scores, shown), shown, draws)
+    assert slow.tolist() == fast.tolist()
+
+
+@given(scores=any_scores(), shown=st.integers(1, 12), client=st.integers(0, 10**6))
+def test_no_document_is_shown_twice_and_none_is_missing(scores, shown, client):
+    room = room_for(scores, shown)
+    ranking = draw(room, shown, stream(1, client=client, purpose="ranking")).tolist()
+    assert len(ranking) == min(shown, len(scores))
+    assert len(set(ranking)) == len(ranking)
+    assert set(ranking) <= set(range(len(scores)))
+    assert not room.taken.any()  # the room is ready for the next list
+
+
+@given(scores=any_scores(), shown=st.integers(1, 12), client=st.integers(0, 10**6))
+def test_the_sampler_keeps_the_mass_that_remained_before_each_rank(scores, shown, client):
+    room = room_for(scores, shown)
+    ranking = draw(room, shown, stream(1, client=client, purpose="ranking"))
+    for rank, document in enumerate(ranking):
+        left = np.delete(scores, ranking[:rank])
+        # half of the mass may have gone by subtraction since it was last summed: a few digits of 16
+        assert math.log(room.masses[rank]) + room.shifts[rank] == pytest.approx(
+            plackett_luce.log_mass(left), rel=1e-12, abs=1e-11
+        )
+        assert math.log(room.chosen[rank]) + room.shifts[rank] == pytest.approx(scores[document], rel=1e-12, abs=1e-11)
+
+
+MILD = [0.3, -0.5, 0.8, 0.0, 0.1]
+TIED = [1.0, 1.0, 0.0, 1.0]
+CONCENTRATED = [0.0, 3.0, -1.0, -2.0, -2.5]  # one document holds most of the mass: it is taken out when drawn
+TWO_CLUSTERS = [0.0, -1.0, -300.0, -300.5, -301.0]  # after the first two the masses are shifted anew
+LONG = [0.0, 4.0, *[-1.0] * 20, 2.0, 3.0]  # more than one block of documents
+
+
+@pytest.mark.parametrize(
+    ("scores", "shown"),
+    [(MILD, 3), (MILD, 5), (TIED, 4), (CONCENTRATED, 3), (CONCENTRATED, 5), (TWO_CLUSTERS, 5), (LONG, 2)],
+)
+def test_lists_come_as_often_as_their_probability_says(scores, shown):
+    room, draws = room_for(scores, shown), stream(7, purpose="ranking")
+    lists = [tuple(draw(room, shown, draws.skip(1000 * i)).tolist()) for i in range(MANY)]
+    expected = {
+        ranking: math.exp(plackett_luce.log_probability(np.array(scores), ranking))
+        for ranking in rankings(len(scores), shown)
+    }
+    assert fit(lists, expected) > 1e-3  # false alarm 1 in 1,000 for each of the seven
+
+
+def test_those_scores_reach_every_branch_of_the_sampler():
+    room = room_for(CONCENTRATED, 3)
+    assert draw(room, 3, stream(7, purpose="ranking"))[0] == 1, "take another seed: here the heavy one must come first"
+    assert room.mass.ravel()[1] == 0.0  # taken out
+    assert len(set(room.shifts.tolist())) == 1  # and nothing shifted
+    room = room_for(TWO_CLUSTERS, 5)
+    draw(room, 5, stream(7, purpose="ranking"))
+    assert room.shifts.tolist() == [0.0, 0.0, -300.0, -300.0, -300.0]
+
+
+@pytest.mark.parametrize("scores", [MILD, TIED, CONCENTRATED])
+def test_the_readable_sampler_has_the_right_frequencies_by_itself(scores):
+    draws = stream(8, purpose="ranking")
+    lists = [tuple(plackett_luce.sample(np.array(scores), 2, draws.skip(100 * i)).tolist()) for i in range(3000)]
+    expected = {ranking: list_probability(scores, ranking) for ranking in rankings(len(scores), 2)}
+    assert fit(lists, expected) > 1e-3  # false alarm 1 in 1,000 for each of the three
+
+
+def test_probability_of_a_list_by_hand():
+    scores = np.log([1.0, 2.0, 3.0])
+    assert plackett_luce.log_probability(scores, np.array([2])) == pytest.approx(math.log(3 / 6))
+    assert plackett_luce.log_probability(scores, np.array([2, 0])) == pytest.approx(math.log(3 / 6 * 1 / 3))
+    assert plackett_luce.log_probability(scores, np.array([0, 1, 2])) == pytest.approx(math.log(1 / 6 * 2 / 5 * 3 / 3))
+
+
+@given(scores=st.lists(st.floats(-5, 5), min_size=1, max_size=5).map(np.array), shown=st.integers(1, 5))
+def test_probabilities_are_the_products_and_sum_to_one(scores, shown):
+    logs = {ranking: plackett_luce.log_probability(scores, ranking) for ranking in rankings(len(scores), shown)}
+    assert sum(map(math.exp, logs.values())) == pytest.approx(1, abs=1e-12)
+    for ranking, log in logs.items():
+        assert math.exp(log) == pytest.approx(list_probability(scores, ranking), rel=1e-10)
+
+
+def test_probability_of_a_list_of_scores_that_no_exponential_holds():
+    # the two upper ones share e^5000: 1/2 each; then the lowest comes against one that is 10,000 better
+    scores = np.array([5000.0, 5000.0, -5000.0])
+    assert plackett_luce.log_probability(scores, np.array([0, 1, 2])) == pytest.approx(math.log(1 / 2))
+    assert plackett_luce.log_probability(scores, np.array([1, 2, 0])) == pytest.approx(math.log(1 / 2) - 10_000)

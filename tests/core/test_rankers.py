@@ -1,0 +1,144 @@
+"""Scoring functions: scores and gradients by hand, by numerical differentiation, and as compiled."""
+
+import math
+
+import numpy as np
+import pytest
+from by_hand import read_only, room_for
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy.stats import kstest
+
+from foltr.learners.pdgd_kernel import add_gradient, scale_back
+from foltr.rankers import Linear, Mlp
+from foltr.rankers.kernels import exp_of_nonpositive, mlp_score, score_list, sigmoid, top_list
+from foltr.rng import stream
+
+RANKERS = [Linear(), Mlp(1), Mlp(5), Mlp(4, "relu"), Mlp(3, "relu")]
+
+
+def example(ranker, seed, documents=6, width=4):
+    """Parameters in [-1.5, 1.5), features in [0, 1) and weights in [-1, 1), from a seed."""
+    size = ranker.size(width)
+    numbers = stream(seed, purpose="data").uniform(size + documents * (width + 1))
+    parameters = 3 * numbers[:size] - 1.5
+    features = numbers[size : size + documents * width].reshape(documents, width).astype(np.float32)
+    return parameters, features, 2 * numbers[-documents:] - 1
+
+
+def shape(ranker):
+    """Hidden units (0 = linear), and whether they are ReLU: what kernels know of a ranker."""
+    return (0, False) if isinstance(ranker, Linear) else (ranker.hidden, ranker.activation == "relu")
+
+
+def test_linear_scores_by_hand():
+    assert Linear().score(np.array([2.0, -1.0]), np.array([[1.0, 1.0], [0.5, 3.0]])).tolist() == [1.0, -2.0]
+    assert Linear().backward(np.zeros(2), np.eye(2), np.array([3.0, -4.0])).tolist() == [3.0, -4.0]
+
+
+@pytest.mark.parametrize(("activation", "squash"), [("sigmoid", lambda x: 1 / (1 + math.exp(-x))), ("relu", abs)])
+def test_mlp_scores_by_hand(activation, squash):
+    # two units on two features: weights row by row, then biases, then the output weights
+    parameters = np.array([1.0, 2.0, -1.0, 4.0, 0.5, 0.25, 10.0, 100.0])
+    score = Mlp(2, activation).score(parameters, np.array([[1.0, 3.0]]))
+    first, second = 1 * 1 + 2 * 3 + 0.5, -1 * 1 + 4 * 3 + 0.25  # both above zero
+    assert score[0] == pytest.approx(10 * squash(first) + 100 * squash(second))
+
+
+def test_a_relu_below_zero_is_silent():
+    assert Mlp(1, "relu").score(np.array([1.0, -5.0, 7.0]), np.array([[4.0], [5.0], [6.0]])).tolist() == [0, 0, 7]
+
+
+@pytest.mark.parametrize("ranker", RANKERS, ids=str)
+@given(seed=st.integers(0, 10**6))
+def test_backward_is_the_slope_of_score(ranker, seed):
+    parameters, features, weights = example(ranker, seed)
+    if isinstance(ranker, Mlp) and ranker.activation == "relu":
+        layer, biases = parameters[: ranker.hidden * 4].reshape(-1, 4), parameters[-2 * ranker.hidden : -ranker.hidden]
+        assume(np.abs(features.astype(float) @ layer.T + biases).min() > 1e-4)  # a kink has no slope
+    step = 1e-5  # error: step^2 from the curve, 1e-16 / step from rounding
+    for number, slope in enumerate(ranker.backward(parameters, features, weights)):
+        up, down = parameters.copy(), parameters.copy()
+        up[number] += step
+        down[number] -= step
+        rise = weights @ (ranker.score(up, features) - ranker.score(down, features))
+        assert slope == pytest.approx(rise / (2 * step), abs=1e-8)
+
+
+@pytest.mark.parametrize("ranker", RANKERS, ids=str)
+@given(seed=st.integers(0, 10**6))
+def test_compiled_scores_are_those_of_the_ranker(ranker, seed):
+    parameters, features, _ = example(ranker, seed)
+    hidden, relu = shape(ranker)
+    room = room_for(np.zeros(4), 4, hidden=hidden, size=len(parameters))
+    score_list(read_only(features), 2, 4, parameters, hidden, relu, room, 0)  # documents 2 .. 5 of six
+    assert room.scores == pytest.approx(ranker.score(parameters, features[2:]), abs=1e-12)
+    if hidden:
+        alone = mlp_score(read_only(features)[3], parameters, hidden, relu, room.units)
+        assert alone == pytest.approx(ranker.score(parameters, features[3:4])[0], abs=1e-12)
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("ranker", RANKERS, ids=str)
+@given(seed=st.integers(0, 10**6))
+def test_compiled_gradients_are_those_of_the_ranker(ranker, in_place, seed):
+    parameters, features, weights = example(ranker, seed)
+    hidden, relu = shape(ranker)
+    room = room_for(np.zeros(5), 3, hidden=hidden, size=len(parameters))
+    room.ranking[:], room.weights[:] = [4, 0, 2], weights[:3]
+    room.change[:] = np.nan  # left by whoever was here before
+    out = parameters.copy() if in_place else np.ones(len(parameters))
+    before = out.copy()
+    theta = out if in_place else parameters
+    add_gradient(read_only(features), 1, 3, theta, hidden, relu, 0.1, room, out)
+    shown = features[1:][[4, 0, 2]]
+    assert out - before == pytest.approx(0.1 * ranker.backward(parameters, shown, weights[:3]), abs=1e-12)
+
+
+def test_relu_units_that_are_all_zero_have_no_slope():
+    """Why a ranker of such units, which starts at zero, can be moved by perturbations but not by gradients."""
+    ranker = Mlp(3, "relu")
+    assert not ranker.backward(np.zeros(ranker.size(2)), np.ones((4, 2)), np.array([1.0, -1.0, 2.0, -3.0])).any()
+
+
+def test_rankers_start_as_the_papers_do():
+    assert Linear().start(46, seed=1).tolist() == [0.0] * 46
+    assert Mlp(10, "relu").start(46, seed=1).tolist() == [0.0] * (46 * 10 + 10 + 10)
+    sigmoid_units = Mlp(64).start(46, seed=1)
+    assert len(sigmoid_units) == 46 * 64 + 64 + 64
+    # ~ N(0, 1 / fan_in^2): 46 inputs of the hidden layer (biases too), 64 of the output; false alarm 1 in 1,000 each
+    assert kstest(sigmoid_units[:-64] * 46, "norm").pvalue > 1e-3
+    assert kstest(sigmoid_units[-64:] * 64, "norm").pvalue > 1e-3
+    assert not np.array_equal(sigmoid_units, Mlp(64).start(46, seed=2))
+
+
+@given(st.lists(st.floats(-3, 3) | st.sampled_from([0.0, 1.0]), min_size=1, max_size=30), st.integers(1, 12))
+def test_the_best_documents_come_first_and_ties_keep_their_order(scores, shown):
+    length = min(shown, len(scores))
+    ranking = np.full(shown, -1)
+    top_list(np.array(scores), len(scores), length, ranking)
+    assert ranking[:length].tolist() == sorted(range(len(scores)), key=lambda i: -scores[i])[:length]
+
+
+@given(st.floats(-708, 0))
+def test_the_exponential_is_right_to_the_last_digits(x):
+    assert exp_of_nonpositive(x) == pytest.approx(math.exp(x), rel=1e-14)
+
+
+def test_the_exponential_stays_positive_however_low():
+    assert 0 < exp_of_nonpositive(-1e300) == exp_of_nonpositive(-708.0)
+    assert exp_of_nonpositive(0.0) == 1.0
+
+
+@given(st.floats(-1e4, 1e4))
+def test_sigmoid_is_right_and_never_overflows(x):
+    exact = 1 / (1 + math.exp(-x)) if x > -700 else 0.0
+    assert sigmoid(x) == pytest.approx(exact, rel=1e-13, abs=1e-300)
+
+
+def test_scaling_back_keeps_the_direction_and_leaves_the_short_alone():
+    long, short = np.array([3.0, -4.0]), np.array([0.3, -0.4])
+    scale_back(long, 1.0)
+    scale_back(short, 1.0)
+    assert long == pytest.approx([0.6, -0.8])
+    assert short.tolist() == [0.3, -0.4]

@@ -1,0 +1,138 @@
+"""Ctrl-C in the middle, for real: processes that are stopped, and the same bytes once they went on."""
+
+import os
+import signal
+
+import psutil
+import pytest
+from laboratory import ended, singles, start, the_run, until
+
+from foltr.experiments.session import carry_out
+from foltr.experiments.spec import read
+
+LONG = """\
+name = "long"
+data = { name = "synthetic-mq2007@60", folds = 1 }
+federation = { clients = 100, interactions = 4, rounds = 700 }
+runs = { seeds = 6, evaluate_every = 700 }
+"""
+
+
+@pytest.fixture
+def spec(tmp_path):
+    path = tmp_path / "long.toml"
+    path.write_text(LONG)
+    return path
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(shelf, tmp_path_factory):
+    """The bytes of a run that nobody stopped."""
+    folder = tmp_path_factory.mktemp("uninterrupted")
+    (folder / "long.toml").write_text(LONG)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FOLTR_CACHE", str(shelf / "cache"))
+        run = carry_out(read(folder / "long.toml"), folder / "runs", jobs=1, quiet=True)
+    return (run.dir / "ranker.npz").read_bytes()
+
+
+def descendants(process):
+    """Every process below this one, the pool's workers among them."""
+    return psutil.Process(process.pid).children(recursive=True)
+
+
+def workers(process):
+    return [one for one in descendants(process) if "spawn_main" in " ".join(one.cmdline())]
+
+
+def ctrl_c(process):
+    """What a terminal does: everybody in the foreground hears it."""
+    os.killpg(process.pid, signal.SIGINT)
+
+
+def quiet(answer):
+    return "Traceback" not in answer.err and "Exception ignored" not in answer.err
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(jobs, spec, tmp_path, uninterrupted):
+    out = tmp_path / "runs"
+    process = start("run", spec, "--jobs", jobs, "--out", out)
+    until(lambda: singles(out), process=process)
+    below = descendants(process)
+    ctrl_c(process)
+    answer = ended(process)
+    kept = singles(out)
+    assert answer.code == 1
+    assert quiet(answer)
+    assert answer.out == ""
+    assert answer.err.count("foltr: stopped: ") == 1
+    told = int(answer.err.partition("foltr: stopped: ")[2].split()[0])
+    assert f"{told} of 6 single runs are kept in {out}; the same command goes on from there" in answer.err
+    assert told <= len(kept) < 6  # one may have reached the disk unheard
+    assert len(kept) - told <= jobs
+    until(lambda: not any(one.is_running() for one in below))
+    assert not list(out.glob("*/manifest.json"))
+
+    stamps = {path: path.stat().st_mtime_ns for path in kept}
+    again = ended(start("run", spec, "--jobs", jobs, "--out", out))
+    assert again.code == 0, again
+    assert f"{len(kept)} of 6 single runs are there already" in again.err
+    assert {path: path.stat().st_mtime_ns for path in kept} == stamps
+    assert (the_run(out) / "ranker.npz").read_bytes() == uninterrupted
+
+
+def test_ctrl_c_while_workers_are_only_starting_is_quiet_too(spec, tmp_path):
+    process = start("run", spec, "--jobs", 2)
+    below = until(lambda: workers(process), process=process)
+    ctrl_c(process)
+    answer = ended(process)
+    assert answer.code == 1
+    assert quiet(answer)
+    assert "of 6 single runs are kept" in answer.err
+    until(lambda: not any(one.is_running() for one in below))
+    assert not list((tmp_path / "runs").rglob("*.npz"))
+
+
+def test_ctrl_c_before_anything_is_computed_is_one_word(spec, tmp_path):
+    process = start("data", "show", "synthetic-mslr")
+    until(lambda: len(psutil.Process(process.pid).memory_maps()) > 100, process=process)  # numpy and the like are in
+    ctrl_c(process)
+    answer = ended(process)
+    assert answer.code == 1
+    assert quiet(answer)
+    assert answer.err.strip() == "foltr: stopped"
+
+
+def test_being_ended_from_outside_is_like_ctrl_c(spec, tmp_path):
+    out = tmp_path / "runs"
+    process = start("run", spec, "--jobs", 2, "--out", out)
+    until(lambda: singles(out), process=process)
+    below = descendants(process)
+    process.terminate()
+    answer = ended(process)
+    assert answer.code == 1
+    assert quiet(answer)
+    assert "single runs are kept" in answer.err
+    until(lambda: not any(one.is_running() for one in below))
+
+
+def test_workers_do_not_outlive_a_command_that_was_killed(spec, tmp_path):
+    process = start("run", spec, "--jobs", 2)
+    until(lambda: singles(tmp_path / "runs"), process=process)
+    below = workers(process)
+    assert below
+    process.kill()
+    process.communicate()
+    until(lambda: not any(one.is_running() for one in below))
+
+
+def test_a_worker_that_is_killed_ends_the_run_with_words(spec, tmp_path):
+    process = start("run", spec, "--jobs", 2)
+    until(lambda: singles(tmp_path / "runs"), process=process)
+    workers(process)[0].kill()
+    answer = ended(process)
+    assert answer.code == 1
+    assert quiet(answer)
+    assert "foltr: a worker process ended without a word" in answer.err
+    assert "with fewer --jobs" in answer.err

@@ -1,0 +1,360 @@
+"""A run and what it leaves: files that agree with each other, and numbers that can be had again from them."""
+
+import datetime
+
+import numpy as np
+import polars as pl
+import pytest
+from laboratory import TINY, own_data, read_json, singles, strict_json, the_run
+
+import foltr
+from foltr.experiments.pool import perform
+from foltr.experiments.run import finish, prepare, to_do
+from foltr.experiments.spec import plan, read
+from foltr.metrics import ndcg
+
+METRICS = {
+    "offline_ndcg@10",
+    "offline_mrr@10",
+    "online_ndcg@10",
+    "online_discounted",
+    "online_max_rr",
+    "online_max_rr_first",
+    "online_max_rr_last_tenth",
+}
+RUNS = [(fold, seed) for fold in (1, 2) for seed in (1, 2)]  # of each setting of the tiny spec
+ROUNDS = 20
+
+
+# --- the files ------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_leaves_its_four_files_and_nothing_half_written(finished):
+    run = the_run(finished)
+    assert {path.name for path in run.iterdir()} == {"manifest.json", "rows.parquet", "ranker.npz", "privacy.json"}
+    assert len(list((finished / "singles").iterdir())) == len(singles(finished)) == 8
+
+
+def test_the_manifest_says_what_ran_on_what_and_where(finished):
+    run = the_run(finished)
+    manifest = strict_json((run / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["run"] == run.name
+    assert manifest["name"] == "tiny"
+    assert manifest["spec_toml"] == TINY
+    assert manifest["quick"] is False
+    assert [one["label"] for one in manifest["settings"]] == [
+        {"users.clicks": "navigational"},
+        {"users.clicks": "informational"},
+    ]
+    assert {"foltr", "python", "numpy", "numba", "scipy", "polars"} <= set(manifest["versions"])
+    assert manifest["versions"]["foltr"] == foltr.__version__
+    assert manifest["machine"]["cores"] >= 1
+    started, finished_at = (datetime.datetime.fromisoformat(manifest[key]) for key in ("started", "finished"))
+    assert started <= finished_at
+
+
+def test_the_manifest_counts_what_every_setting_did(finished):
+    for index, one in enumerate(read_json(the_run(finished) / "manifest.json")["settings"]):
+        assert one["index"] == index
+        assert one["runs"] == len(RUNS)
+        assert one["rounds"] == ROUNDS
+        assert one["interactions"] == 8 * 4 * ROUNDS
+        assert one["seconds"] > 0
+        assert one["data"].items() >= {"name": "synthetic-mq2007@60", "note": "synthetic", "queries": 60}.items()
+        assert one["data"]["features"] == 46
+        assert one["resolved"]["federation"]["clients"] == 8
+
+
+def test_the_resolved_settings_are_a_spec_that_means_the_same(finished, tiny):
+    settings = read_json(the_run(finished) / "manifest.json")["settings"]
+    assert [plan(one["resolved"]).settings for one in settings] == [[one] for one in read(tiny).settings]
+
+
+def test_rows_hold_every_metric_of_every_single_run(finished):
+    rows = pl.read_parquet(the_run(finished) / "rows.parquet")
+    assert rows.schema == {
+        "setting": pl.Int32,
+        "fold": pl.Int32,
+        "seed": pl.Int64,
+        "round": pl.Int64,
+        "metric": pl.String,
+        "value": pl.Float64,
+    }
+    assert rows["value"].is_finite().all()
+    found = set(rows.select("setting", "fold", "seed", "metric", "round").rows())
+    assert len(found) == len(rows)  # none twice
+    names = METRICS - {"online_max_rr_first", "online_max_rr_last_tenth"}
+    assert found == {
+        (setting, *run, name, round)
+        for setting in (0, 1)
+        for run in RUNS
+        for name in names
+        for round in range(1, ROUNDS + 1)
+    }
+
+
+def test_the_ranker_file_holds_every_ranker_with_its_fold_and_seed(finished):
+    with np.load(the_run(finished) / "ranker.npz") as arrays:
+        for setting in (0, 1):
+            assert arrays[f"setting_{setting}"].shape == (len(RUNS), 46)
+            assert list(map(tuple, arrays[f"setting_{setting}_fold_seed"])) == RUNS
+            assert strict_json(str(arrays[f"setting_{setting}_ranker"])) == {"kind": "linear"}
+
+
+def test_the_last_offline_rows_are_those_of_the_rankers_in_the_file(finished):
+    rows = pl.read_parquet(the_run(finished) / "rows.parquet").filter(
+        (pl.col("metric") == "offline_ndcg@10") & (pl.col("round") == ROUNDS)
+    )
+    for setting in (0, 1):
+        for index, (fold, seed) in enumerate(RUNS):
+            ranker = foltr.Ranker.load(the_run(finished) / "ranker.npz", setting=setting, index=index)
+            test = foltr.load("synthetic-mq2007@60", fold=fold).test
+            lists = [slice(a, b) for a, b in zip(test.offsets[:-1], test.offsets[1:], strict=True)]
+            relevant = [part for part in lists if test.labels[part].any()]
+            mine = np.mean([ndcg(ranker.score(test.features[part]), test.labels[part]) for part in relevant])
+            told = rows.filter(setting=setting, fold=fold, seed=seed)["value"].item()
+            assert told == pytest.approx(mine, abs=1e-5)  # told in single precision
+
+
+def test_the_privacy_card_is_the_one_in_the_manifest(finished):
+    card = strict_json((the_run(finished) / "privacy.json").read_text(encoding="utf-8"))
+    settings = read_json(the_run(finished) / "manifest.json")["settings"]
+    assert card == [{"setting": one["index"], "label": one["label"], **one["privacy"]} for one in settings]
+    assert {one["statement"] for one in card} == {"no privacy mechanism: updates leave as they are"}
+
+
+KINDS = {
+    "fpdgd": (
+        ['privacy={kind="fpdgd", epsilon=2.3}'],
+        {"kind": "fpdgd", "nominal_epsilon": 2.3},
+        ["nominal epsilon 2.3", "all 8 noise shares", "not a guarantee"],
+    ),
+    "fpdgd in a cohort": (
+        ['privacy={kind="fpdgd"}', "federation.cohort=5"],
+        {"kind": "fpdgd", "nominal_epsilon": 1.2},
+        ["all 5 noise shares"],
+    ),
+    "response": (
+        ["learner.kind=evolution", 'privacy={kind="randomized-response", p=0.5}'],
+        {"kind": "randomized-response", "nominal_epsilon": float(np.log(10))},  # ln(p (m - 1) / (1 - p)), m = 11
+        ["nominal epsilon 2.3", "ONE interaction"],
+    ),
+    "honest response": (
+        ["learner.kind=evolution", 'privacy={kind="randomized-response", p=1}'],
+        {"kind": "randomized-response", "nominal_epsilon": None},
+        ["nominal epsilon infinite"],
+    ),
+    "central": (['federation={kind="central", batch=8, rounds=3}'], {"kind": "none", "nominal_epsilon": None}, []),
+}
+
+
+@pytest.mark.parametrize(("sets", "facts", "pieces"), KINDS.values(), ids=KINDS)
+def test_the_privacy_card_says_the_papers_figure_and_that_it_is_nominal(sets, facts, pieces, command, tiny, tmp_path):
+    sets = [*sets, "federation.rounds=3", "users.clicks=navigational", "data.folds=1", "runs.seeds=1"]
+    answer = command("run", tiny, "--jobs", 1, "--json", *(piece for one in sets for piece in ("--set", one)))
+    assert answer.code == 0, answer.err
+    (card,) = strict_json((the_run(tmp_path / "runs") / "privacy.json").read_text(encoding="utf-8"))
+    assert card.items() >= facts.items()
+    for piece in pieces:
+        assert piece in card["statement"]
+
+
+# --- the answer -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def told(command, finished, tiny):
+    """What --json says of the finished run."""
+    answer = command("run", tiny, "--out", finished, "--json")
+    assert answer.code == 0
+    return strict_json(answer.out)
+
+
+def test_json_prints_one_object_of_the_documented_shape(told, finished):
+    assert set(told) == {"run", "dir", "results"}
+    assert told["dir"] == str(finished / told["run"])
+    assert [one["setting"] for one in told["results"]] == [
+        {"users.clicks": "navigational"},
+        {"users.clicks": "informational"},
+    ]
+    for one in told["results"]:
+        assert set(one) == {"setting", "metrics", "interactions", "seconds"}
+        assert set(one["metrics"]) == METRICS
+        assert one["interactions"] == 640
+        for cell in one["metrics"].values():
+            assert set(cell) == {"mean", "sd", "runs"}
+            assert cell["runs"] == 4
+
+
+def test_every_printed_number_can_be_had_again_from_the_rows(told, finished):
+    rows = pl.read_parquet(the_run(finished) / "rows.parquet")
+    for setting, result in enumerate(told["results"]):
+        by_run = {name: [] for name in METRICS}
+        for fold, seed in RUNS:
+            mine = rows.filter(setting=setting, fold=fold, seed=seed).sort("round")
+            curve = {name: part["value"].to_numpy() for (name,), part in mine.group_by("metric")}
+            shown = curve["online_ndcg@10"]
+            by_run["online_ndcg@10"].append(sum(shown) / ROUNDS)
+            by_run["online_discounted"].append(sum(0.9995**t * value for t, value in enumerate(shown)))
+            by_run["online_max_rr"].append(sum(curve["online_max_rr"]) / ROUNDS)
+            by_run["online_max_rr_first"].append(curve["online_max_rr"][0])
+            by_run["online_max_rr_last_tenth"].append(sum(curve["online_max_rr"][-2:]) / 2)
+            by_run["offline_ndcg@10"].append(curve["offline_ndcg@10"][-1])
+            by_run["offline_mrr@10"].append(curve["offline_mrr@10"][-1])
+        for name, values in by_run.items():
+            assert result["metrics"][name]["mean"] == pytest.approx(np.mean(values))
+            assert result["metrics"][name]["sd"] == pytest.approx(np.std(values, ddof=1))
+
+
+def test_without_json_a_table_and_the_way_to_a_page_are_printed(command, finished, tiny):
+    answer = command("run", tiny, "--out", finished)
+    assert answer.code == 0
+    assert "navigational" in answer.out
+    assert "SYNTHETIC" in answer.out
+    assert f"foltr report {the_run(finished)}" in answer.out
+    assert max(map(len, answer.out.replace(str(finished), "").splitlines())) <= 80
+
+
+def test_rounds_between_rows_are_not_lost(command, tmp_path):
+    """2,500 rounds leave a row every second round; the sum over all of them is still the whole sum."""
+    spec = tmp_path / "long.toml"
+    spec.write_text(
+        'data = { name = "synthetic-mq2007@60", folds = 1 }\n'
+        "federation = { clients = 2, interactions = 1, rounds = 2500 }\n"
+        "runs = { evaluate_every = 1000 }\n"
+    )
+    (result,) = strict_json(command("run", spec, "--jobs", 1, "--json").out)["results"]
+    rows = pl.read_parquet(the_run(tmp_path / "runs") / "rows.parquet")
+    online = rows.filter(metric="online_ndcg@10").sort("round")
+    assert len(online) == 1251
+    assert rows.filter(metric="offline_ndcg@10")["round"].to_list() == [1, 1000, 2000, 2500]
+    spans = np.diff(online["round"].to_numpy(), prepend=0)
+    assert spans.sum() == 2500
+    assert result["metrics"]["online_ndcg@10"]["mean"] == pytest.approx(spans @ online["value"].to_numpy() / 2500)
+    # a factor of .9995 for one round more or less is all that a row of two rounds can hide
+    rough = (spans * 0.9995 ** (online["round"].to_numpy() - 1)) @ online["value"].to_numpy()
+    assert result["metrics"]["online_discounted"]["mean"] == pytest.approx(rough, rel=1e-3)
+
+
+# --- the same numbers, however they are computed --------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def reference(finished):
+    return (the_run(finished) / "ranker.npz").read_bytes()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_the_number_of_threads_does_not_change_a_byte(threads, tiny, tmp_path, reference):
+    prepared = prepare(read(tiny), tmp_path / "out")
+    assert len(list(perform(prepared.jobs, prepared.out, processes=1, threads=threads))) >= 8
+    assert (finish(prepared).dir / "ranker.npz").read_bytes() == reference
+
+
+def test_the_number_of_processes_does_not_change_a_byte(command, tiny, tmp_path, reference):
+    answer = command("run", tiny, "--out", tmp_path / "out", "--jobs", 2)
+    assert answer.code == 0, answer.err
+    assert (the_run(tmp_path / "out") / "ranker.npz").read_bytes() == reference
+
+
+def test_the_name_of_a_run_depends_on_what_it_computes_and_not_on_where(tiny, tmp_path, finished):
+    def named(*overrides):
+        return prepare(read(tiny, list(overrides)), tmp_path / "elsewhere").run
+
+    assert named() == the_run(finished).name
+    others = {named(one) for one in ("learner.rate=0.2", "runs.seeds=3", "data.folds=1", "data.normalize=zscore")}
+    assert len(others) == 4
+    assert named() not in others
+
+
+def test_settings_that_compute_the_same_share_their_single_runs(tiny, tmp_path):
+    overrides = ["users.clicks=navigational", 'sweep={"part" = ["a", "b"]}']
+    prepared = prepare(read(tiny, overrides), tmp_path / "out")
+    assert len(prepared.jobs) == 8
+    assert len(to_do(prepared)) == 4
+
+
+# --- --seeds, --folds, --set ----------------------------------------------------------------------------------------
+
+
+def test_seeds_folds_and_sets_override_the_spec(command, tiny, tmp_path):
+    answer = command(
+        "run", tiny, "--seeds", 1, "--folds", "3,5", "--jobs", 1, "--json",
+        "--set", "federation.rounds=3", "--set", "users.clicks=poison", "--set", "runs.first_seed=7",
+    )  # fmt: skip
+    assert answer.code == 0, answer.err
+    (result,) = strict_json(answer.out)["results"]
+    assert result["interactions"] == 8 * 4 * 3
+    rows = pl.read_parquet(the_run(tmp_path / "runs") / "rows.parquet")
+    assert sorted(rows.select("fold", "seed").unique().rows()) == [(3, 7), (5, 7)]
+    (one,) = read_json(the_run(tmp_path / "runs") / "manifest.json")["settings"]
+    assert one["resolved"]["users"]["clicks"] == "poison"
+
+
+@pytest.mark.parametrize("arguments", [("--seeds", "0"), ("--seeds", "two"), ("--jobs", "0"), ("--jobs", "-1")])
+def test_impossible_numbers_on_the_command_line_are_refused(arguments, command, tiny, tmp_path):
+    answer = command("run", tiny, *arguments)
+    assert answer.code == 2
+    assert arguments[0] in answer.err
+    assert answer.out == ""
+    assert not (tmp_path / "runs").exists()
+
+
+def test_folds_that_are_none_are_refused_on_the_command_line(refused, tiny):
+    assert "data.folds = 'first'" in refused("run", tiny, "--folds", "first")
+
+
+# --- data that does not fit -----------------------------------------------------------------------------------------
+
+
+def add(command, folder, *queries):
+    assert command("data", "add", "mine", own_data(folder, *queries)).code == 0
+    spec = folder.with_suffix(".toml")
+    spec.write_text(
+        'data = { name = "mine", folds = 1 }\nfederation = { clients = 2, rounds = 2 }\nusers = { shown = 3 }\n'
+    )
+    return spec
+
+
+def test_a_label_beyond_the_click_table_is_refused(command, refused, tmp_path):
+    spec = add(command, tmp_path / "mine", 4, 5)
+    message = refused("run", spec, "--set", "users.clicks={click=[0.1, 0.9], stop=[0, 0.5]}")
+    assert message.startswith("users.clicks: the table has 2 grades, the collection 3 (labels up to 2)")
+    assert "give one click and one stop value for each grade" in message
+
+
+def test_users_that_are_not_defined_for_the_grades_are_refused(command, refused, tmp_path):
+    spec = add(command, tmp_path / "mine", [0, 1, 2, 3], [3, 0, 1])
+    message = refused("run", spec)
+    assert message.startswith("users.clicks: 'navigational' is defined for 2, 3, 5 grades, the collection has 4")
+    assert "give a table" in message
+
+
+def test_a_label_in_the_test_part_that_training_never_saw_is_refused_with_its_line(command, refused, tmp_path):
+    spec = add(command, tmp_path / "mine", 4, 5)
+    with (tmp_path / "mine" / "test.txt").open("a") as file:
+        file.write("4 qid:900 1:0 2:0 3:0\n")
+    message = refused("run", spec)
+    assert message.startswith(f"{tmp_path / 'mine' / 'test.txt'}:10:1: found '4'; expected a label from 0 to 2")
+
+
+def test_a_list_longer_than_any_is_refused_with_the_longest(command, refused, tmp_path):
+    spec = add(command, tmp_path / "mine", 4, 5)
+    message = refused("run", spec, "--set", "users.shown=6")
+    assert message == "users.shown = 6: the longest list of mine fold 1 has 5 documents; use at most 5"
+
+
+def test_fewer_documents_than_shown_are_told_on_standard_error(command, tmp_path):
+    spec = add(command, tmp_path / "mine", 2, 6, 1)
+    answer = command("run", spec, "--jobs", 1)
+    assert answer.code == 0, answer.err
+    assert "mine: lists shorter than what is shown: 6" in answer.err  # two in each of the three parts
+    assert "shorter than what is shown" not in answer.out
+    (one,) = read_json(the_run(tmp_path / "runs") / "manifest.json")["settings"]
+    assert one["data"]["shorter_than_shown"] == 6
+
+
+def test_enough_documents_are_not_worth_a_word(command, tmp_path):
+    answer = command("run", add(command, tmp_path / "mine", 3, 6), "--jobs", 1)
+    assert answer.code == 0, answer.err
+    assert "shorter than" not in answer.err
