@@ -33,7 +33,8 @@ def test_the_numpy_twin_sees_what_users_saw() -> None:
 
 @pytest.mark.slow
 def test_bench_prints_one_json_object_of_the_promised_shape() -> None:
-    said = subprocess.run([sys.executable, "-m", "foltr.cli", "bench", "--smoke", "--json"], capture_output=True, text=True)
+    command = [sys.executable, "-m", "foltr.cli", "bench", "--smoke", "--json"]
+    said = subprocess.run(command, capture_output=True, text=True)
     assert said.returncode == 0, said.stderr
     answer = json.loads(said.stdout)
     for shape in ("mq2007-shape", "mslr-shape"):

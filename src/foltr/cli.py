@@ -38,8 +38,10 @@ def main() -> None:
     """Runs a command; a known error is one message without a traceback."""
     signal.signal(signal.SIGTERM, _stop)
     try:
-        app(standalone_mode=False)
+        code = app(prog_name="foltr", standalone_mode=False)
         sys.stdout.flush()
+        if code:
+            raise KeyboardInterrupt if code == _CTRL_C else SystemExit(code)
     except FoltrError as problem:
         _end(str(problem), problem.exit_code)
     except (typer.Abort, KeyboardInterrupt):
@@ -53,6 +55,9 @@ def main() -> None:
         if code is None:
             raise
         sys.exit(code)
+
+
+_CTRL_C = 130  # what typer makes of it
 
 
 def _stop(*_: object) -> NoReturn:
@@ -147,7 +152,7 @@ def reproduce(
             _answer([{"id": f.id, "title": f.title, "source": f.source} for f in figures], True)
             return
         for figure in figures:
-            _out.print(f"{figure.id:<16} {figure.title}", highlight=False)
+            _out.print(f"{figure.id:<16} {figure.title}", highlight=False, soft_wrap=True)
         if not list_:
             raise InputError("say which, such as: foltr reproduce fpdgd/table2 --quick")
         return

@@ -46,7 +46,7 @@ class Ranker(NamedTuple):
     def load(path: str | Path, *, setting: int = 0, index: int = 0) -> "Ranker":
         """One of the rankers in a run's ranker.npz."""
         try:
-            with np.load(path) as arrays:
+            with np.load(io.BytesIO(Path(path).read_bytes())) as arrays:
                 kind = msgspec.json.decode(str(arrays[f"setting_{setting}_ranker"]), type=Linear | Mlp)
                 return Ranker(kind, arrays[f"setting_{setting}"][index])
         except FileNotFoundError:

@@ -24,9 +24,7 @@ def source(tmp_path):
 
 
 def keep(source, scaling="none", zscore=None):
-    return cache.keep(
-        [source], lambda: letor.blocks([source], letor.Rules(3)), cache.Scaling(scaling, zscore)
-    )
+    return cache.keep([source], lambda: letor.blocks([source], letor.Rules(3)), cache.Scaling(scaling, zscore))
 
 
 def entries():
@@ -208,9 +206,7 @@ def test_a_file_is_hashed_once_until_it_changes(tmp_path, monkeypatch):
     path = tmp_path / "some.bin"
     path.write_bytes(b"abc")
     first = files.content_hash(path)
-    assert (
-        first == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    )  # FIPS 180-2, appendix B.1
+    assert first == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"  # FIPS 180-2, appendix B.1
     with monkeypatch.context() as patch:
         patch.setattr("hashlib.file_digest", no_parsing)
         assert files.content_hash(path) == first

@@ -20,10 +20,7 @@ def lines(first, *, width=3, top=2, queries=4):
     for query in range(first, first + queries):
         for document in range(3):
             values = [query, document, query * document % 5][:width] + [1] * max(0, width - 3)
-            rows.append(
-                f"{document % (top + 1)} qid:{query} "
-                + " ".join(f"{i + 1}:{v}" for i, v in enumerate(values))
-            )
+            rows.append(f"{document % (top + 1)} qid:{query} " + " ".join(f"{i + 1}:{v}" for i, v in enumerate(values)))
     return "\n".join(rows) + "\n"
 
 
@@ -59,9 +56,7 @@ def test_five_parts_go_round(tmp_path, fold, train, validation, test):
     ]
 
 
-@pytest.mark.parametrize(
-    ("suffix", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress)], ids=["gz", "xz"]
-)
+@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress)], ids=["gz", "xz"])
 def test_packed_parts_are_the_same_data(tmp_path, suffix, pack):
     five_parts(tmp_path / "plain")
     five_parts(tmp_path / "packed", suffix=suffix, pack=pack)

@@ -66,8 +66,6 @@ def repeated(pieces):
     for piece in pieces:
         data = letor.read(str(piece), width=136)
         sizes = np.diff(data.offsets)
-        again += sum(
-            int(size) for query, size in zip(data.queries.tolist(), sizes, strict=True) if query in seen
-        )
+        again += sum(int(size) for query, size in zip(data.queries.tolist(), sizes, strict=True) if query in seen)
         seen |= set(data.queries.tolist())
     return again

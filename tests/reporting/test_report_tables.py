@@ -82,9 +82,7 @@ def test_a_single_pair_or_none_is_no_test(ours: list[float]):
 
 def test_only_runs_of_the_same_fold_and_seed_are_paired():
     rows = table({0: [1.0, 2.0, 3.0], 1: [2.0, 4.0, 100.0]})
-    rows = rows.with_columns(
-        seed=pl.when((pl.col("setting") == 1) & (pl.col("seed") == 2)).then(7).otherwise("seed")
-    )
+    rows = rows.with_columns(seed=pl.when((pl.col("setting") == 1) & (pl.col("seed") == 2)).then(7).otherwise("seed"))
     (found,) = paired_t_tests(rows, "offline_ndcg@10", 0)
     assert (found.pairs, found.difference) == (2, 1.5)
 
@@ -111,9 +109,7 @@ def test_settings_table_holds_mean_sd_and_runs(make_run):
 def test_a_cell_with_fewer_runs_says_so(make_run):
     run = read(make_run())
     short = (pl.col("metric") == "offline_mrr@10") & (pl.col("seed") == 1)
-    content = settings_table(
-        run._replace(rows=run.rows.filter(~short)), ["offline_ndcg@10", "offline_mrr@10"]
-    )
+    content = settings_table(run._replace(rows=run.rows.filter(~short)), ["offline_ndcg@10", "offline_mrr@10"])
     assert content.rows[0]["cells"][1].endswith("(5 runs)")
 
 
@@ -156,9 +152,7 @@ def test_durations():
     assert [duration(s) for s in (12.34, 245.0, 7620.0, None)] == ["12.3 s", "4 min 05 s", "2 h 07 min", "–"]
 
 
-@pytest.mark.parametrize(
-    "title", ["", "FPDGD, three interactions a round, ε 1.2 [b]x[/b] and a long tail " * 2]
-)
+@pytest.mark.parametrize("title", ["", "FPDGD, three interactions a round, ε 1.2 [b]x[/b] and a long tail " * 2])
 def test_terminal_table_fits_80_columns(make_run, full, title: str):
     about = {**full, "quick": True}
     folder: Path = make_run(**about)

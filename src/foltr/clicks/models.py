@@ -62,7 +62,7 @@ def behaviour(users: Users, *, grades: int) -> Behaviour:
             f"users.clicks: the table has {len(table.click)} grades, the collection {grades} "
             f"(labels up to {grades - 1}); give one click and one stop value for each grade"
         )
-    click, stop = np.array(table.click[:grades]), np.array(table.stop[:grades])
+    click, stop = (np.array(values[:grades], dtype=np.float64) for values in (table.click, table.stop))
     ranks = np.arange(1, users.shown + 1)
     if users.model == "position":
         return Behaviour(np.outer((1 / ranks) ** users.eta, click), np.zeros(grades))

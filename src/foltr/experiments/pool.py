@@ -79,15 +79,20 @@ def perform(jobs: list[Job], out: Path, *, processes: int, threads: int) -> Iter
 
 @contextmanager
 def _no_ctrl_c() -> Iterator[None]:
-    """Processes begun here never hear Ctrl-C, not even while they start; it waits for us until the end."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """Processes begun here never hear Ctrl-C, not even while they start; we hear it once all have begun."""
+    heard: list[int] = []
+    ours = [signal.SIGINT, signal.SIGTERM] if threading.current_thread() is threading.main_thread() else []
+    before = {one: signal.signal(one, lambda number, _: heard.append(number)) for one in ours}
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if hasattr(signal, "pthread_sigmask") else None
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if mask is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for one, handler in before.items():
+            signal.signal(one, handler)
+    if heard:
+        raise KeyboardInterrupt
 
 
 def _result(future: "Future[None]") -> None:

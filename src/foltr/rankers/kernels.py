@@ -17,7 +17,9 @@ from foltr.rng import uniform_at
 from foltr.types import Array
 
 BLOCK = 8  # documents whose masses are compared at once
-CROWDED = 1 / 2  # share of the mass that must remain, else the documents drawn are taken out
+# share of the mass that must remain, else the documents drawn are taken out; a little below a half, so that it does not
+# hang on the last digit where all documents are alike
+CROWDED = 0.5 - 1e-9
 _FADED = 1e-100  # of the largest mass at the last shift; far above where doubles lose digits
 _LINE = 16  # features in a line of the processor's cache
 _LOG2_E = 1.4426950408889634

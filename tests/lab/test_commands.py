@@ -1,0 +1,377 @@
+"""The command line: help that fits, exit codes, answers for people and for programs, and pipes that break."""
+
+import os
+import subprocess
+
+import pytest
+from laboratory import ended, own_data, start, strict_json, the_run
+
+from foltr.experiments import catalogue
+
+COMMANDS = [
+    (),
+    ("run",),
+    ("reproduce",),
+    ("report",),
+    ("bench",),
+    ("demo",),
+    ("data",),
+    ("data", "list"),
+    ("data", "show"),
+    ("data", "add"),
+]
+
+
+# --- help and exit codes --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(["foltr", *words]))
+def test_help_fits_eighty_columns(words, command):
+    answer = command(*words, "--help")
+    assert answer.code == 0
+    assert answer.err == ""
+    assert "Usage: foltr" in answer.out
+    assert max(map(len, answer.out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("words", [(), ("data",)], ids=["foltr", "foltr data"])
+def test_a_call_without_a_command_shows_what_there_is(words, command):
+    answer = command(*words)
+    assert answer.code == 2
+    assert "Commands" in answer.out + answer.err
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("dance",), "'dance'"),
+        (("data", "dance"), "'dance'"),
+        (("run",), "SPEC"),
+        (("run", "a.toml", "b.toml"), "b.toml"),
+        (("run", "a.toml", "--joobs", "2"), "--joobs"),
+        (("report",), "RUNS"),
+        (("data", "add", "mine"), "PATH"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_call_that_makes_no_sense_is_exit_code_2(words, named, command):
+    answer = command(*words)
+    assert answer.code == 2
+    assert answer.out == ""
+    assert named in answer.err
+    assert "Traceback" not in answer.err
+
+
+def test_help_does_not_wait_for_numerical_libraries():
+    answer = ended(start("--help", env={**os.environ, "PYTHONPROFILEIMPORTTIME": "1"}))
+    assert answer.code == 0
+    assert not [line for line in answer.err.splitlines() if line.endswith((" numpy", " numba", " polars", " scipy"))]
+
+
+def test_a_failure_is_one_message_whatever_is_in_it(command):
+    """Words in brackets are no markup, and a message that is longer than a line is not torn apart."""
+    name = "[bold]" + "x" * 100 + ".toml"
+    answer = command("run", name)
+    assert answer.code == 2
+    assert answer.err == f"foltr: {name}: there is no such spec file\n"
+
+
+def test_too_little_memory_is_told_without_a_traceback(command, tiny, monkeypatch):
+    def starved(*_, **__):
+        raise MemoryError("Unable to allocate 8.00 TiB")
+
+    monkeypatch.setattr("foltr.experiments.session.prepare", starved)
+    answer = command("run", tiny)
+    assert answer.code == 1
+    assert answer.err.startswith("foltr: not enough memory (Unable to allocate 8.00 TiB); use fewer clients")
+
+
+def test_a_fault_of_the_program_itself_is_not_hidden(command, tiny, monkeypatch):
+    def faulty(*_, **__):
+        raise ZeroDivisionError("a fault")
+
+    monkeypatch.setattr("foltr.experiments.session.prepare", faulty)
+    with pytest.raises(ZeroDivisionError):
+        command("run", tiny)
+
+
+@pytest.mark.parametrize("arguments", [("data", "list"), ("data", "list", "--json"), ("--help",)], ids=" ".join)
+def test_a_reader_that_goes_away_is_no_fault(arguments):
+    reading, writing = os.pipe()
+    os.close(reading)
+    answer = ended(start(*arguments, stdout=writing))
+    os.close(writing)
+    assert answer.code == 1
+    assert answer.err == ""
+
+
+def test_a_reader_of_one_line_gets_it():
+    listing = start("data", "list")
+    first = subprocess.run(["head", "-1"], stdin=listing.stdout, capture_output=True, text=True).stdout
+    assert first.split() == ["name", "queries", "documents", "features", "grades", "here"]
+    assert "Traceback" not in ended(listing).err
+
+
+# --- foltr data -----------------------------------------------------------------------------------------------------
+
+
+def test_data_list_says_which_collections_are_here(command):
+    answer = command("data", "list")
+    assert answer.code == 0
+    assert answer.err == ""
+    lines = {line.split()[0]: line for line in answer.out.splitlines() if line[:1].strip()}
+    assert "built in" in lines["synthetic-mq2007"]
+    assert " no: " in lines["yahoo"]
+    assert max(map(len, answer.out.splitlines())) <= 80
+
+
+def test_data_list_in_json_has_the_published_sizes(command):
+    listed = {one["name"]: one for one in strict_json(command("data", "list", "--json").out)}
+    assert listed["mq2007"].items() >= {"queries": 1692, "documents": 69623, "features": 46, "grades": 3}.items()
+    assert listed["mq2007"]["where"] is None
+    assert listed["synthetic-mslr"]["where"] == "built in"
+
+
+def test_data_add_and_show_tell_what_is_there(command, tmp_path):
+    folder = own_data(tmp_path / "mine", 4, [0, 0])
+    added = command("data", "add", "mine", folder)
+    assert (added.code, added.err) == (0, "")
+    assert added.out == f"mine: 1 fold in {folder}\n"
+    shown = command("data", "show", "mine")
+    assert shown.code == 0
+    assert "own data; 3 features, 3 grades" in shown.out
+    assert "fold 1 train           2 queries        6 documents" in shown.out
+    listed = {one["name"]: one for one in strict_json(command("data", "list", "--json").out)}
+    assert listed["mine"]["where"] == str(folder)
+
+
+def test_data_show_in_json_counts_documents_and_grades(command, tmp_path):
+    command("data", "add", "mine", own_data(tmp_path / "mine", 4, [0, 0]))
+    about = strict_json(command("data", "show", "mine", "--json").out)
+    assert (about["name"], about["features"], about["grades"]) == ("mine", 3, 3)
+    train = about["folds"]["1"]["train"]
+    assert (train["queries"], train["documents"], train["without_relevant"]) == (2, 6, 1)
+    assert train["grade_counts"] == [4, 1, 1]  # 0 1 2 0, and 0 0
+    assert train["files"] == [str(tmp_path / "mine" / "train.txt")]
+    assert len(about["checksums"]["1"]) == 64
+
+
+def test_data_show_of_a_built_in_collection_says_that_it_is_synthetic(command):
+    answer = command("data", "show", "synthetic-mq2007@60")
+    assert answer.code == 0
+    assert "synthetic-mq2007@60: synthetic; 46 features, 3 grades" in answer.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "pieces"),
+    [
+        (("data", "show", "mq2009"), ["no data set 'mq2009'", "mq2007, mq2008", "foltr data add mq2009 PATH"]),
+        (("data", "show", "yahoo"), ["'yahoo' is not on this machine", "Webscope", "FOLTR_DATA"]),
+        (("data", "add", "mine", "nowhere"), ["nowhere: there is no such folder"]),
+        (("data", "add", "mine", "."), ["none of the known layouts is there", "S1.txt"]),
+        (("data", "add", "synthetic-mslr", "."), ["belongs to a built-in collection"]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_data_that_cannot_be_had_is_told_with_what_to_do(arguments, pieces, refused):
+    message = refused(*arguments)
+    for piece in pieces:
+        assert piece in message
+
+
+def test_a_name_that_cannot_be_one_is_refused(command, tmp_path):
+    answer = command("data", "add", "Mine!", own_data(tmp_path / "mine", 4))
+    assert answer.code == 2
+    assert "the name 'Mine!' is not allowed" in answer.err
+    assert not (tmp_path / "config").exists()
+
+
+# --- foltr reproduce ------------------------------------------------------------------------------------------------
+
+FIGURE = """\
+title = "Made up: careful users"
+question = "Do careful users teach better?"
+source = "nobody, nowhere"
+
+[figure]
+metric = "offline_ndcg@10"
+metrics = ["offline_ndcg@10"]
+columns = "data.name"
+lines = ["users.clicks"]
+x = "rounds"
+
+[base]
+federation = { clients = 8, rounds = 30 }
+
+[[part]]
+part = "all"
+[part.sweep]
+"data" = [{ name = "synthetic-mq2007@60" }, { name = "yahoo" }]
+"users.clicks" = ["navigational", "informational"]
+
+[[expected]]
+source = "made up"
+where = { "users.clicks" = "navigational" }
+metric = "offline_ndcg@10"
+tolerance = "0.9"
+by = ["data.name"]
+rows = [["synthetic-mq2007@60", 0.5], ["yahoo", 0.4]]
+
+[[claim]]
+text = "Careful users teach better"
+kind = "greater"
+metric = "offline_ndcg@10"
+margin = -1.0
+left = { "users.clicks" = "navigational" }
+right = { "users.clicks" = "informational" }
+by = ["data.name"]
+
+[[comparison]]
+title = "Careful users against careless ones"
+metric = "offline_ndcg@10"
+left = { "users.clicks" = "navigational" }
+right = { "users.clicks" = "informational" }
+rows = [{ name = "synthetic", left = {}, right = {} }]
+"""
+
+
+@pytest.fixture
+def made_up(tmp_path, monkeypatch):
+    home = tmp_path / "figures"
+    (home / "made-up").mkdir(parents=True)
+    (home / "made-up" / "fig1.toml").write_text(FIGURE, encoding="utf-8")
+    monkeypatch.setattr(catalogue, "HOME", home)
+
+
+def test_reproduce_lists_every_figure_with_its_title(command):
+    answer = command("reproduce", "--list")
+    assert answer.code == 0
+    assert [line.split()[0] for line in answer.out.splitlines()] == catalogue.ids()
+    assert [one["id"] for one in strict_json(command("reproduce", "--list", "--json").out)] == catalogue.ids()
+
+
+def test_reproduce_of_nothing_lists_them_and_asks_which(command):
+    answer = command("reproduce")
+    assert answer.code == 2
+    assert "fpdgd/table2" in answer.out
+    assert "say which, such as: foltr reproduce fpdgd/table2 --quick" in answer.err
+
+
+def test_reproduce_of_an_unknown_figure_lists_the_known_ones(refused):
+    message = refused("reproduce", "fpdgd/fig9")
+    for name in catalogue.ids():
+        assert name in message
+
+
+@pytest.mark.usefixtures("made_up")
+def test_reproduce_answers_with_a_verdict_for_every_number(command, tmp_path):
+    answer = command("reproduce", "made-up/fig1", "--folds", "1-2", "--jobs", 1, "--json")
+    assert answer.code == 0, answer.err
+    told = strict_json(answer.out)
+    assert (told["id"], told["quick"], told["missing"]) == ("made-up/fig1", False, ["yahoo"])
+    here, gone = told["verdicts"]
+    assert {"what", "published", "ours", "sd", "runs", "data", "verdict"} <= set(here)
+    assert (here["verdict"], here["runs"], here["data"]) == ("reproduced", 2, "synthetic-mq2007@60 (synthetic)")
+    assert (gone["verdict"], gone["ours"]) == ("data missing", None)
+    assert [claim["holds"] for claim in told["claims"]] == [True]
+    assert told["comparisons"][0]["rows"][0]["runs"] == 2
+    assert len(told["results"]) == 2
+    page = (tmp_path / told["page"]).read_text(encoding="utf-8")
+    assert "Made up: careful users" in page
+
+
+@pytest.mark.usefixtures("made_up")
+def test_the_quick_form_says_so_and_judges_nothing(command):
+    answer = command("reproduce", "made-up/fig1", "--quick", "--jobs", 1)
+    assert answer.code == 0, answer.err
+    assert catalogue.QUICK in " ".join(answer.out.split())
+    assert "judged" in answer.out
+    assert "reproduced" not in answer.out
+    told = strict_json(command("reproduce", "made-up/fig1", "--quick", "--json").out)
+    assert {row["verdict"] for row in told["verdicts"]} == {"quick form: not judged", "data missing"}
+    assert [claim["holds"] for claim in told["claims"]] == [None]
+    assert told["comparisons"][0]["rows"][0]["p"] is None  # one pair is no test
+
+
+@pytest.mark.usefixtures("made_up")
+def test_a_part_of_a_figure_can_be_reproduced_alone(command):
+    arguments = ("made-up/fig1", "--quick", "--jobs", 1, "--json")
+    told = strict_json(command("reproduce", *arguments, "--only", "users.clicks=informational").out)
+    assert len(told["results"]) == 1
+    assert told["claims"][0]["holds"] is None
+
+
+@pytest.mark.usefixtures("made_up")
+def test_a_figure_whose_data_is_not_here_is_told(refused):
+    message = refused("reproduce", "made-up/fig1", "--only", "data.name=yahoo")
+    assert message == "made-up/fig1 needs yahoo, which are not on this machine: foltr data show NAME"
+
+
+@pytest.mark.data
+def test_a_real_figure_in_its_quick_form_has_verdicts_on_real_data(real_data, command):
+    assert real_data.is_dir()
+    answer = command(
+        "reproduce", "fpdgd/table2", "--quick", "--jobs", 1, "--json",
+        "--only", "users.clicks=navigational", "--only", "privacy.epsilon=10.0",
+    )  # fmt: skip
+    assert answer.code == 0, answer.err
+    told = strict_json(answer.out)
+    assert told["missing"] == ["mslr-web10k"]
+    (row,) = [row for row in told["verdicts"] if row["ours"] is not None]
+    assert row["published"] == 303.82
+    assert row["verdict"] == "quick form: not judged"
+    assert "sample" in row["data"]
+
+
+# --- foltr report ---------------------------------------------------------------------------------------------------
+
+
+def test_report_of_a_real_run_is_a_page_beside_it(command, copied):
+    answer = command("report", the_run(copied))
+    assert answer.code == 0, answer.err
+    page = the_run(copied) / "report.html"
+    assert answer.out == f"{page}\n"
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("<!doctype html>")
+    for word in ("tiny", "navigational", "informational", "SYNTHETIC".lower(), "nDCG@10", "numba"):
+        assert word in text
+
+
+def test_report_of_two_runs_is_one_page_where_it_is_wanted(command, copied, tmp_path):
+    answer = command("report", the_run(copied), the_run(copied), "--to", tmp_path / "both.html")
+    assert answer.code == 0, answer.err
+    assert (tmp_path / "both.html").is_file()
+    assert not (the_run(copied) / "report.html").exists()
+
+
+def test_report_on_a_folder_that_is_no_run_says_so_and_writes_nothing(command, tmp_path):
+    answer = command("report", tmp_path)
+    assert answer.code == 1
+    assert answer.out == ""
+    assert f"foltr: {tmp_path}: not a finished run" in answer.err
+    assert not (tmp_path / "report.html").exists()
+
+
+def half(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def other_json(path):
+    path.write_text("[1, 2]")
+
+
+DAMAGES = {
+    "manifest cut off": ("manifest.json", half),
+    "rows cut off": ("rows.parquet", half),
+    "another JSON": ("manifest.json", other_json),
+}
+
+
+@pytest.mark.parametrize(("name", "damage"), DAMAGES.values(), ids=DAMAGES)
+def test_report_on_a_damaged_run_names_it(name, damage, command, copied):
+    damage(the_run(copied) / name)
+    answer = command("report", the_run(copied))
+    assert answer.code == 1
+    assert f"foltr: {the_run(copied)}: " in answer.err
+    assert "Traceback" not in answer.err
+    assert not (the_run(copied) / "report.html").exists()
