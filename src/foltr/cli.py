@@ -223,7 +223,8 @@ def data_add(name: str, path: Path) -> None:
     from foltr.data import catalog
 
     found = catalog.add(name, path)
-    _out.print(f"{name}: {len(found.folds)} fold{'s' * (len(found.folds) != 1)} in {path}", highlight=False)
+    folds = f"{len(found.folds)} fold{'s' * (len(found.folds) != 1)}"
+    _out.print(f"{name}: {folds} in {path}", highlight=False, soft_wrap=True)
 
 
 @data_app.command("show")

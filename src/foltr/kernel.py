@@ -51,6 +51,7 @@ _OPTIONS = {
     "cache": _CACHED,
     "nogil": True,
     "_nrt": False,
+    "forceinline": True,  # one copy of every sum: compiled here or read from the cache, its digits are the same
     "fastmath": {"reassoc", "contract", "nsz", "arcp"},
     "error_model": "numpy",
 }

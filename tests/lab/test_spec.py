@@ -335,6 +335,10 @@ REFUSALS = {
         GOOD + NOTICED,
         ['privacy.kind = "randomized-response" belongs to learner.kind = "evolution"', 'use "fpdgd"'],
     ),
+    "pdgd on units that are all zero": (
+        GOOD + 'ranker = { kind = "mlp", activation = "relu" }',
+        ['ranker.activation = "relu"', "pdgd", 'use "sigmoid"'],
+    ),
     "privacy without a federation": (
         GOOD + 'federation = { kind = "central" }\nprivacy = { kind = "fpdgd" }',
         ['federation.kind = "central" sends no updates', 'use privacy = { kind = "none" }'],

@@ -42,9 +42,9 @@ class Users(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if isinstance(self.clicks, str) and self.clicks not in USERS:
-            raise ValueError(f"no users {self.clicks!r}; there are {', '.join(USERS)}, or a table of your own")
+            raise ValueError(f"clicks: no users {self.clicks!r}; there are {', '.join(USERS)}, or a table of your own")
         if self.model not in MODELS:
-            raise ValueError(f"no click model {self.model!r}; there are {', '.join(MODELS)}")
+            raise ValueError(f"model: no click model {self.model!r}; there are {', '.join(MODELS)}")
 
 
 class Behaviour(NamedTuple):

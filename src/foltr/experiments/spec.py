@@ -143,6 +143,8 @@ def _check_pairs(made: Setting) -> str:
         return 'privacy.kind = "fpdgd" noises parameters, which evolution does not send; use "randomized-response"'
     if not evolution and isinstance(privacy, RandomizedResponse):
         return 'privacy.kind = "randomized-response" belongs to learner.kind = "evolution"; for pdgd use "fpdgd"'
+    if not evolution and isinstance(made.ranker, Mlp) and made.ranker.activation == "relu":
+        return 'ranker.activation = "relu" starts at zero, where pdgd finds no direction; use "sigmoid"'
     return _check_federated(made, federation) if isinstance(federation, Federated) else ""
 
 
