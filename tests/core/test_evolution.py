@@ -121,14 +121,14 @@ def told(query, clicks, privatise, p):
 def test_coupled_streams_read_the_numbers_of_the_perturbation_from_its_beginning(make_engine):
     values, steps, queries, max_rr = lived(make_engine, "coupled", privacy=RandomizedResponse(0.5))
     for client in range(PEOPLE):
-        public = stream(61, round=4, client=client, purpose="perturbation")
+        public, privatise = (stream(61, round=4, client=client, purpose=use) for use in ("perturbation", "privatise"))
         assert np.array_equal(steps[client], public.normal(3))
         reported = []
         for step in range(STEPS):
-            # an interaction reads one number for the query, two a rank for the clicks, two to randomise the answer
-            numbers = public.skip(step * (1 + 20 + 2))
+            # an interaction reads one number for the query and two a rank for the clicks; the answer is randomised apart
+            numbers = public.skip(step * (1 + 20))
             assert queries[client, step] == math.floor(numbers.uniform(1)[0] * 10)
-            truth, report = told(queries[client, step], numbers.skip(1), numbers.skip(21), 0.5)
+            truth, report = told(queries[client, step], numbers.skip(1), privatise.skip(2 * step), 0.5)
             assert max_rr[client, step] == truth
             reported.append(report)
         assert values[client, 0] == pytest.approx(np.mean(reported))

@@ -81,8 +81,8 @@ class Loop(NamedTuple):
             for use, numbers in (("queries", 1), ("clicks", 2 * length), ("privatise", 2))
         )
         if task.learner.streams == "coupled":
-            queries = public.skip(step * (1 + 2 * length + 2))
-            clicks, privatise = queries.skip(1), queries.skip(1 + 2 * length)
+            queries = public.skip(step * (1 + 2 * length))
+            clicks = queries.skip(1)
         features, grades = _candidates(task, queries)
         scores = task.ranker.score(model, features)
         shown = order(scores)[:length]

@@ -6,8 +6,9 @@ Antithetic: the first half of the interactions with +e, the second half with -e,
 gradient is 1 / (2 sigma^2 n) * sum e (f+ - f-), and Adam takes the step.
 
 Differs from the paper: queries, clicks and privatisation have streams of their own, independent of the public seed.
-`streams = "coupled"` studies the fault of the authors' program: there all of them read the perturbation's stream from
-its beginning, so that what a user asks and clicks is correlated with where the ranker was moved.
+`streams = "coupled"` studies the fault of the authors' program: there queries and clicks are read from the
+perturbation's stream, from its beginning, so that what a user asks and clicks is correlated with where the ranker was
+moved.
 """
 
 from typing import Annotated, Literal

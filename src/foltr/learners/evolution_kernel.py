@@ -20,7 +20,7 @@ def measure_clients(
     """
     shown = click.shape[1]
     theta = room.change
-    numbers = 1 + 2 * shown + 2  # an interaction uses at most so many of a coupled stream
+    numbers = 1 + 2 * shown  # an interaction uses at most so many of a coupled stream
     for c in range(cohort.clients.size):
         perturbation_at = address(seed, round, cohort.clients[c], PERTURBATION)
         perturbation = perturbations[c]
@@ -28,12 +28,10 @@ def measure_clients(
         queries_at = address(seed, round, cohort.clients[c], QUERIES)
         clicks_at = address(seed, round, cohort.clients[c], CLICKS)
         privatise_at = address(seed, round, cohort.clients[c], PRIVATISE)
-        query_stride, click_stride, private_stride = 1, 2 * shown, 2
-        click_first, private_first = 0, 0
+        query_stride, click_stride, click_first = 1, 2 * shown, 0
         if coupled:
-            queries_at, clicks_at, privatise_at = perturbation_at, perturbation_at, perturbation_at
-            query_stride, click_stride, private_stride = numbers, numbers, numbers
-            click_first, private_first = 1, 1 + 2 * shown
+            queries_at, clicks_at = perturbation_at, perturbation_at
+            query_stride, click_stride, click_first = numbers, numbers, 1
         user = cohort.users[c]
         steps = cohort.steps[c]
         half = (steps + 1) // 2 if antithetic else steps
@@ -59,9 +57,8 @@ def measure_clients(
             ndcg[slot] = list_ndcg(data, query, room.ranking, length)
             max_rr[slot] = first_click(room.clicks, length)
             outcome = outcome_number(room.clicks, length, by_pattern)
-            draw = private_first + step * private_stride
-            if uniform_at(privatise_at[0], privatise_at[1], draw) >= p:
-                other = int(uniform_at(privatise_at[0], privatise_at[1], draw + 1) * (outcomes.size - 1))
+            if uniform_at(privatise_at[0], privatise_at[1], 2 * step) >= p:
+                other = int(uniform_at(privatise_at[0], privatise_at[1], 2 * step + 1) * (outcomes.size - 1))
                 outcome = other + 1 if other >= outcome else other
             values[c, side] += outcomes[outcome] / (half if side == 0 else steps - half)
 
