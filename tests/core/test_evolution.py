@@ -125,7 +125,7 @@ def test_coupled_streams_read_the_numbers_of_the_perturbation_from_its_beginning
         assert np.array_equal(steps[client], public.normal(3))
         reported = []
         for step in range(STEPS):
-            # an interaction reads one number for the query and two a rank for the clicks; the answer is randomised apart
+            # one number for the query, two a rank for the clicks; the answer is randomised from a stream of its own
             numbers = public.skip(step * (1 + 20))
             assert queries[client, step] == math.floor(numbers.uniform(1)[0] * 10)
             truth, report = told(queries[client, step], numbers.skip(1), privatise.skip(2 * step), 0.5)
