@@ -36,7 +36,8 @@ def draw(run: Run, metric: str) -> Figure:
     places = [_place(number, plan.columns, wide) for number in range(len(plan.panels))]
     high = 1 + max(row for row, _ in places)
     width, height = SIZES[wide]
-    figure = Figure(figsize=(width, height * high + 0.6))
+    legend = 0.6 + 0.2 * (len(plan.names) // WIDEST)  # many lines need many rows of names
+    figure = Figure(figsize=(width, height * high + legend))
     figure.set_layout_engine("constrained", h_pad=0.08)  # inches, so that a title keeps clear of the ticks above
     figure.patch.set_alpha(0.0)
     x, scales = _x_axis(run.manifest)
