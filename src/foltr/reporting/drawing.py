@@ -30,7 +30,7 @@ SIZES = {
 
 
 def draw(run: Run, metric: str) -> Figure:
-    """Panels by the figure's rows and columns; y is shared along a row, the legend lies below."""
+    """Panels by the figure's rows and columns; y is shared along a row unless the figure says no, the legend below."""
     plan, curves = layout(run.manifest, metric), curves_of(run.rows, metric)
     wide = plan.columns if plan.columns <= WIDEST else 2 if plan.columns == 4 else WIDEST
     places = [_place(number, plan.columns, wide) for number in range(len(plan.panels))]
@@ -41,13 +41,14 @@ def draw(run: Run, metric: str) -> Figure:
     figure.set_layout_engine("constrained", h_pad=0.08)  # inches, so that a title keeps clear of the ticks above
     figure.patch.set_alpha(0.0)
     x, scales = _x_axis(run.manifest)
+    shared = (run.manifest.get("figure") or {}).get("share_y", True)
     firsts: dict[str, Axes] = {}
     for panel, (row, column) in zip(plan.panels, places, strict=True):
-        axes = figure.add_subplot(high, wide, row * wide + column + 1, sharey=firsts.get(panel.row))
+        axes = figure.add_subplot(high, wide, row * wide + column + 1, sharey=firsts.get(panel.row) if shared else None)
         firsts.setdefault(panel.row, axes)
         _frame(axes, panel)
         _fill(axes, panel, plan, curves, scales)
-        axes.tick_params(labelleft=column == 0)
+        axes.tick_params(labelleft=column == 0 or not shared)
         axes.set_ylabel(metric_name(metric) if column == 0 else "")
         axes.set_xlabel("" if (row + 1, column) in places else x)
     _legend(figure, plan, curves)
