@@ -45,8 +45,8 @@ class Shape(NamedTuple):
 
 
 SHAPES = (
-    Shape("mq2007-shape", "synthetic-mq2007", 1015, 3, 200_000, 300),
-    Shape("mslr-shape", "synthetic-mslr", 6000, 5, 60_000, 60),
+    Shape("mq2007-shape", "synthetic-mq2007", 1015, 3, 200_000, 600),
+    Shape("mslr-shape", "synthetic-mslr", 6000, 5, 60_000, 400),
 )
 SMOKE = (
     Shape("mq2007-shape", "synthetic-mq2007", 200, 3, 8_000, 20),
@@ -153,7 +153,7 @@ def _twin(shape: Shape, data: Dataset) -> float:
     users = behaviour(USERS, grades=shape.grades)
     start, draws = np.zeros(data.features.shape[1]), stream(1, purpose="choice")
     work = partial(twin.train, data, users, start, shape.twin_interactions, 0.1, draws)
-    return shape.twin_interactions / _best_in_turns([work], 3)[0]
+    return shape.twin_interactions / _best_in_turns([work], _TRIES)[0]
 
 
 def _evaluate(data: Dataset, grades: int, queries: int, tries: int) -> float:
