@@ -46,14 +46,6 @@ def read(folder: Path) -> Run:
     return run
 
 
-def literal(text: str) -> pl.Expr:
-    return pl.lit(text)
-
-
-def stacked(parts: list[Rows]) -> Rows:
-    return pl.concat(parts)
-
-
 def curves(rows: Rows, metric: str) -> Rows:
     """Mean, sd and number of runs of a metric by setting and round."""
     return (
@@ -62,6 +54,12 @@ def curves(rows: Rows, metric: str) -> Rows:
         .agg(mean=pl.col("value").mean(), sd=pl.col("value").std(), runs=pl.len())
         .sort("setting", "round")
     )
+
+
+def all_curves(rows: Rows) -> Rows:
+    """`curves` of every metric, with its name."""
+    parts = [curves(rows, metric).with_columns(metric=pl.lit(metric)) for metric in rows["metric"].unique()]
+    return pl.concat(parts).sort("setting", "metric", "round")
 
 
 def summary(rows: Rows) -> Rows:

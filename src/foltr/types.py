@@ -4,9 +4,8 @@
 `Update` is what leaves a client; an in-process client and a machine across the network make the same one.
 """
 
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
@@ -39,13 +38,3 @@ class ServerState(NamedTuple):
     round: int
     parameters: Array  # [P]
     moments: Array  # [2, P] of Adam; zeros where the server does not use it
-
-
-class Ranker(Protocol):
-    """A scoring function over one flat parameter vector."""
-
-    def size(self, features: int) -> int: ...
-
-    def start(self, features: int, seed: int) -> NDArray[np.float64]: ...
-
-    def score(self, parameters: Array, features: Array) -> Array: ...

@@ -27,13 +27,11 @@ class Result(NamedTuple):
     @property
     def curves(self) -> Rows:
         """Mean, sd and runs of every metric by setting and round."""
-        rows = self.run.rows
-        parts = [records.curves(rows, m).with_columns(metric=records.literal(m)) for m in rows["metric"].unique()]
-        return records.stacked(parts).sort("setting", "metric", "round")
+        return records.all_curves(self.run.rows)
 
     @property
     def ranker(self) -> Ranker:
-        """The ranker of the first setting, averaged over nothing: its first fold and seed."""
+        """The ranker of the first setting, first fold and first seed."""
         return Ranker.load(self.run.dir / "ranker.npz")
 
 
