@@ -42,9 +42,6 @@ _machine_code = Path(os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_home() /
 _CACHED = _writable(_machine_code)
 
 import numba  # noqa: E402
-import numba.core.cgutils  # noqa: E402
-import numba.extending  # noqa: E402
-from llvmlite import ir  # noqa: E402
 
 # No reference counts: a kernel works in arrays that its caller made, and never makes one.
 _OPTIONS = {
@@ -67,19 +64,3 @@ def inlined(function: Function) -> Function:
     """Compile a small function of numbers into the kernels that call it."""
     compiled: Function = numba.njit(**_OPTIONS, inline="always")(function)
     return compiled
-
-
-@numba.extending.intrinsic  # type: ignore[untyped-decorator]
-def prefetch(typing: Any, array: Any, index: Any) -> Any:  # noqa: ARG001
-    """Ask the processor to bring array[index] (of a flat array) near, without waiting for it."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        flat = context.make_array(signature.args[0])(context, builder, arguments[0])
-        pointer = builder.bitcast(builder.gep(flat.data, [arguments[1]]), ir.IntType(8).as_pointer())
-        number = ir.IntType(32)
-        shape = ir.FunctionType(ir.VoidType(), [pointer.type, number, number, number])
-        function = numba.core.cgutils.get_or_insert_function(builder.module, shape, "llvm.prefetch.p0")
-        builder.call(function, [pointer, number(0), number(3), number(1)])  # read, keep near, data
-        return context.get_dummy_value()
-
-    return numba.types.void(array, index), generate

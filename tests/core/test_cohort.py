@@ -9,7 +9,7 @@ from by_hand import fit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foltr.federation.aggregate import RULES, fedavg, weighted_sum
+from foltr.federation.aggregate import fedavg, weighted_sum
 from foltr.federation.cohort import interactions_of, pick
 
 
@@ -65,19 +65,6 @@ def test_an_average_by_hand():
     updates, weights = np.array([[1.0, 10.0], [2.0, 20.0], [4.0, 80.0]]), np.array([1, 2, 1])
     assert fedavg(updates, weights).tolist() == [(1 + 4 + 4) / 4, (10 + 40 + 80) / 4]
     assert weighted_sum(updates, np.array([1, 0, -1])).tolist() == [1 - 4, 10 - 80]
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_a_rule_of_equal_updates_gives_that_update(rule):
-    updates = np.tile([1.0, -2.0, 0.5], (7, 1))
-    assert RULES[rule](updates, np.arange(1, 8)) == pytest.approx(updates[0])
-
-
-@pytest.mark.parametrize("rule", RULES)
-@given(order=st.permutations(range(6)))
-def test_the_order_of_clients_does_not_matter(rule, order):
-    updates, weights = np.linspace(-1, 1, 18).reshape(6, 3) ** 3, np.array([1, 3, 2, 2, 5, 1])
-    assert RULES[rule](updates[order], weights[order]) == pytest.approx(RULES[rule](updates, weights), abs=1e-14)
 
 
 @given(st.integers(1, 40), st.integers(1, 9))

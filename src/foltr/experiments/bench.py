@@ -71,10 +71,11 @@ def measure(*, smoke: bool = False, say: Callable[[str], None] = lambda _: None)
     for shape in SMOKE if smoke else SHAPES:
         say(f"training at the {shape.name}: {shape.interactions:,} interactions, {tries} tries")
         data = synthetic.generate(shape.source, queries=shape.queries, seed=1)
-        trained, scored = _train(shape, data, tries)
+        theta = _trained(shape, data)
+        trained, scored = _train(shape, data, theta, tries)
         out["train"][shape.name], out["scoring"][shape.name] = trained, scored
         say(f"the NumPy twin at the {shape.name}")
-        slow = _twin(shape, data)
+        slow = _twin(shape, data, theta, tries)
         out["numpy_twin"][shape.name] = {"interactions_per_s": slow}
         out["speedup_over_numpy_twin"][shape.name] = trained["1"]["interactions_per_s"] / slow
         if shape.name == "mslr-shape":
@@ -89,14 +90,22 @@ def measure(*, smoke: bool = False, say: Callable[[str], None] = lambda _: None)
     return out
 
 
-def _train(shape: Shape, data: Dataset, tries: int) -> tuple[dict[str, Any], dict[str, Any]]:
+def _task(shape: Shape, data: Dataset) -> Task:
+    users = behaviour(USERS, grades=shape.grades)
+    return Task(data, shape.grades, (users,), Linear(), Pdgd(), Federated(1000, 1, 1), NoPrivacy(), 1)
+
+
+def _trained(shape: Shape, data: Dataset) -> Array:
+    """A trained ranker to start from, so that lists are as concentrated as they are in use."""
+    start = np.zeros(data.features.shape[1])
+    parameters: Array = compiled.engine(_task(shape, data)).train(start, np.arange(1), np.array([3000]), round=1)[0][0]
+    return parameters
+
+
+def _train(shape: Shape, data: Dataset, theta: Array, tries: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Training and scoring in turns, for each number of threads."""
     clients, steps = np.arange(1000), np.full(1000, max(1, shape.interactions // 1000))
-    users = behaviour(USERS, grades=shape.grades)
-    task = Task(data, shape.grades, (users,), Linear(), Pdgd(), Federated(1000, 1, 1), NoPrivacy(), 1)
-    # a trained ranker, so that lists are as concentrated as they are in use
-    start = np.zeros(data.features.shape[1])
-    theta = compiled.engine(task).train(start, clients[:1], np.array([3000]), round=1)[0][0]
+    task = _task(shape, data)
     order = stream(1, purpose="queries").integers(len(data.offsets) - 1, int(steps.sum()))
     list_bytes = data.features.nbytes / (len(data.offsets) - 1)
     trained, scored = {}, {}
@@ -150,11 +159,11 @@ def _dot_products(features: Array, offsets: Array, order: Array, theta: Array, s
     return total
 
 
-def _twin(shape: Shape, data: Dataset) -> float:
-    users = behaviour(USERS, grades=shape.grades)
-    start, draws = np.zeros(data.features.shape[1]), stream(1, purpose="choice")
-    work = partial(twin.train, data, users, start, shape.twin_interactions, 0.1, draws)
-    return shape.twin_interactions / _best_in_turns([work], _TRIES)[0]
+def _twin(shape: Shape, data: Dataset, theta: Array, tries: int) -> float:
+    """Interactions a second of the same work: from the same ranker, with the same users."""
+    users, draws = behaviour(USERS, grades=shape.grades), stream(1, purpose="choice")
+    work = partial(twin.train, data, users, theta, shape.twin_interactions, 0.1, draws)
+    return shape.twin_interactions / _best_in_turns([work], tries)[0]
 
 
 def _evaluate(data: Dataset, grades: int, queries: int, tries: int) -> float:

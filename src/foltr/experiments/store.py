@@ -31,8 +31,8 @@ from foltr.experiments.single import Single
 from foltr.experiments.spec import Setting, resolved
 
 # the modules that decide numbers; the data's own checksum stands for how it was read
-_NUMERIC = ("rng", "kernel", "metrics", "rankers/", "clicks/", "learners/", "privacy/mechanisms", "federation/",
-            "engines/compiled", "experiments/single")  # fmt: skip
+_NUMERIC = ("rng", "intrinsics", "kernel", "metrics", "rankers/", "clicks/", "learners/", "privacy/mechanisms",
+            "federation/", "engines/compiled", "experiments/single")  # fmt: skip
 
 
 def key_of(made: Setting, *, checksum: str, fold: int, seed: int) -> str:

@@ -1,7 +1,8 @@
 """The usual way to write PDGD with NumPy, as a yardstick for speed: one tensor of pairs x ranks x documents.
 
-Written as published programs do it: sample with Gumbel noise, build the swapped ranking of every pair, and compute the
-probability of each whole ranking from the scores of all documents. Right, plain, and slow; nothing else uses it.
+Written as published programs do it: sample with Gumbel noise, build the swapped ranking of every pair, mark what has
+been drawn before each rank by a cumulative sum, and compute the probability of each whole ranking from the scores of
+all documents. Right, plain, and slow; nothing else uses it.
 """
 
 import numpy as np
@@ -58,12 +59,13 @@ def gradient(features: Array, scores: Array, ranking: Array, clicks: Array) -> A
 
 
 def log_probabilities(scores: Array, rankings: Array) -> Array:
-    """[lists] log P of each ranking [lists, ranks]."""
+    """[lists] log P of each ranking [lists, ranks], from a tensor of what could still be drawn at each rank."""
     lists, ranks = rankings.shape
-    tensor = np.tile(scores, (lists, ranks, 1))  # [lists, ranks, documents]
-    for rank in range(1, ranks):
-        # the document at an earlier rank can no longer be drawn
-        tensor[np.arange(lists)[:, None], np.arange(rank, ranks)[None], rankings[:, rank - 1 : rank]] = -np.inf
-    top = tensor.max(axis=2, keepdims=True)
-    mass = top[..., 0] + np.log(np.exp(tensor - top).sum(axis=2))
+    drawn = np.zeros((lists, ranks, len(scores)))
+    drawn[np.arange(lists)[:, None], np.arange(1, ranks)[None], rankings[:, :-1]] = 1
+    gone = np.cumsum(drawn, axis=1) > 0
+    left = np.tile(scores, (lists, ranks, 1))
+    left[gone] = -np.inf
+    top = left.max(axis=2, keepdims=True)
+    mass = top[..., 0] + np.log(np.exp(left - top).sum(axis=2))
     return (scores[rankings] - mass).sum(axis=1)

@@ -64,30 +64,30 @@ def train_clients(
 @kernel
 def pair_weights(shown: int, all_shown: bool, room: Scratch) -> bool:
     """Sum of pair weights for each shown document; False if there is no pair."""
-    clicks, weights = room.clicks, room.weights
-    last = -1
+    clicks, weights, winners, losers = room.clicks, room.weights, room.winners, room.losers
+    last, won, lost = -1, 0, 0
     for rank in range(shown):
         weights[rank] = 0.0
-        if clicks[rank]:
-            last = rank
-    if last < 0:
-        return False
+        last = rank if clicks[rank] else last
     reach = shown if all_shown else min(last + 2, shown)
-    one_scale = room.shifts[0] == room.shifts[reach - 1]
-    for rank in range(reach):
+    for rank in range(reach):  # without a branch on the clicks, which no processor can foresee
+        winners[won] = rank
+        losers[lost] = rank
+        won += clicks[rank]
+        lost += not clicks[rank]
         room.shares[rank] = 1.0 / room.masses[rank]
-    found = False
-    for i in range(reach):
-        for j in range(i + 1, reach):
-            if clicks[i] == clicks[j]:
-                continue
-            found = True
+    if last < 0 or lost == 0:
+        return False
+    one_scale = room.shifts[0] == room.shifts[reach - 1]
+    for winner in winners[:won]:
+        total = 0.0
+        for loser in losers[:lost]:
+            i, j = min(winner, loser), max(winner, loser)
             weight = pair_weight(i, j, room) if one_scale else pair_weight_across_scales(i, j, room)
-            if clicks[j]:
-                weight = -weight
-            weights[i] += weight
-            weights[j] -= weight
-    return found
+            weights[loser] -= weight
+            total += weight
+        weights[winner] += total
+    return True
 
 
 @kernel
@@ -96,10 +96,10 @@ def pair_weight(i: int, j: int, room: Scratch) -> float:
     high, low = room.chosen[i], room.chosen[j]
     ratio = min(high, low) / max(high, low)
     odds = 1.0
-    for rank in range(i + 1, j + 1):
+    rank = i + 1
+    while rank <= j:  # a few ranks: as a range the compiler would prepare for many
         odds *= (max(room.masses[rank] - low, 0.0) + high) * room.shares[rank]
-        if odds > 1e300:  # rho is 0; this also keeps the loop short and simple
-            break
+        rank += 1
     return ratio / ((1.0 + ratio) * (1.0 + ratio) * (1.0 + odds))
 
 

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foltr.kernel import inlined, kernel, prefetch
+from foltr.intrinsics import dot, prefetch
+from foltr.kernel import inlined, kernel
 from foltr.rng import uniform_at
 from foltr.types import Array
 
@@ -33,7 +34,7 @@ class Scratch(NamedTuple):
     scores: Array  # [longest list]
     mass: Array  # [blocks, BLOCK] of the documents in their order
     reach: Array  # [blocks, BLOCK] mass up to and with each document
-    ends: Array  # [blocks] reach of the last document of each
+    ends: Array  # [groups, BLOCK] reach of the last document of each block, infinite for those past the last
     taken: Array  # [longest list] bool, false between lists
     ranking: Array  # [shown]
     clicks: Array  # [shown] bool
@@ -42,6 +43,8 @@ class Scratch(NamedTuple):
     shares: Array  # [shown] 1 / masses
     shifts: Array  # [shown] the score by which the masses at a rank are shifted
     weights: Array  # [shown]
+    winners: Array  # [shown] clicked ranks
+    losers: Array  # [shown] ranks preferred less
     units: Array  # [hidden]
     signal: Array  # [hidden]
     change: Array  # [P]
@@ -49,6 +52,7 @@ class Scratch(NamedTuple):
 
 def scratch(longest: int, shown: int, hidden: int, size: int) -> Scratch:
     blocks = -(-longest // BLOCK)
+    groups = -(-blocks // BLOCK)
 
     def ranks() -> Array:
         return np.zeros(shown)
@@ -57,7 +61,7 @@ def scratch(longest: int, shown: int, hidden: int, size: int) -> Scratch:
         scores=np.zeros(longest),
         mass=np.zeros((blocks, BLOCK)),
         reach=np.zeros((blocks, BLOCK)),
-        ends=np.zeros(blocks),
+        ends=np.zeros((groups, BLOCK)),
         taken=np.zeros(longest, dtype=bool),
         ranking=np.zeros(shown, dtype=np.int64),
         clicks=np.zeros(shown, dtype=bool),
@@ -66,6 +70,8 @@ def scratch(longest: int, shown: int, hidden: int, size: int) -> Scratch:
         shares=ranks(),
         shifts=ranks(),
         weights=ranks(),
+        winners=np.zeros(shown, dtype=np.int64),
+        losers=np.zeros(shown, dtype=np.int64),
         units=np.zeros(max(hidden, 1)),
         signal=np.zeros(max(hidden, 1)),
         change=np.zeros(size),
@@ -111,10 +117,7 @@ def score_list(
         coming = (next_first + document) * width
         for line in range(coming, coming + width, _LINE):
             prefetch(flat, line)
-        total = 0.0
-        for j in range(width):
-            total += np.float64(row[j]) * theta[j]
-        room.scores[document] = total
+        room.scores[document] = dot(row, theta)
 
 
 @kernel
@@ -171,29 +174,31 @@ def draw_list(count: int, shown: int, start: np.uint64, stride: np.uint64, posit
     """A Plackett-Luce list of the scored documents, with what pair weights need to know of each rank."""
     scores, taken, ranking = room.scores, room.taken, room.ranking
     mass = room.mass.reshape(-1)
-    shift = -np.inf
-    for i in range(count):
-        shift = max(shift, scores[i])
+    shift = highest(scores, count)
     for i in range(count):
         mass[i] = exp_of_nonpositive(scores[i] - shift)
     blocks = (count + BLOCK - 1) // BLOCK
     for i in range(count, blocks * BLOCK):
         mass[i] = 0.0
-    whole = stack(room.mass, blocks, room.reach, room.ends)
+    groups = (blocks + BLOCK - 1) // BLOCK
+    ends = room.ends.reshape(-1)
+    for b in range(blocks, groups * BLOCK):
+        ends[b] = np.inf
+    whole = stack(room.mass, blocks, room.reach, ends)
     remaining = whole
     for rank in range(shown):
         if remaining < CROWDED * whole:
             for above in range(rank):
                 mass[ranking[above]] = 0.0
-            whole = stack(room.mass, blocks, room.reach, room.ends)
+            whole = stack(room.mass, blocks, room.reach, ends)
             if whole < _FADED:
                 shift = shift_to_remaining(scores, count, taken, mass)
-                whole = stack(room.mass, blocks, room.reach, room.ends)
+                whole = stack(room.mass, blocks, room.reach, ends)
             remaining = whole
-        document = find(room.reach, room.ends, blocks, count, uniform_at(start, stride, position) * whole)
+        document = find(room.reach, room.ends, groups, count, uniform_at(start, stride, position) * whole)
         position += 1
         while taken[document]:
-            document = find(room.reach, room.ends, blocks, count, uniform_at(start, stride, position) * whole)
+            document = find(room.reach, room.ends, groups, count, uniform_at(start, stride, position) * whole)
             position += 1
         taken[document] = True
         ranking[rank] = document
@@ -216,18 +221,31 @@ def stack(mass: Array, blocks: int, reach: Array, ends: Array) -> float:
             reach[b, i] = passed + within
         passed += within
         ends[b] = passed
+    ends[blocks - 1] = np.inf  # the last block takes what rounding leaves over
     return passed
 
 
 @kernel
-def find(reach: Array, ends: Array, blocks: int, count: int, target: float) -> int:
+def highest(scores: Array, count: int) -> float:
+    """The largest score; four at a time, because each comparison waits for the one before."""
+    a = b = c = d = scores[0]
+    for i in range(0, count - 3, 4):
+        a, b, c, d = max(a, scores[i]), max(b, scores[i + 1]), max(c, scores[i + 2]), max(d, scores[i + 3])
+    for i in range(count - count % 4, count):
+        a = max(a, scores[i])
+    return max(max(a, b), max(c, d))
+
+
+@kernel
+def find(reach: Array, ends: Array, groups: int, count: int, target: float) -> int:
     """The document whose stretch of the mass covers `target`.
 
     Counts the stretches passed instead of stopping at the right one: the processor need not guess where that is.
     """
     block = 0
-    for b in range(blocks - 1):
-        block += ends[b] <= target
+    for g in range(groups):
+        for i in range(BLOCK):
+            block += ends[g, i] <= target
     within = 0
     for i in range(BLOCK):
         within += reach[block, i] <= target
