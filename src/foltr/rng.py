@@ -27,8 +27,13 @@ PURPOSES = {
     "start": 8,
     "data": 9,
     "choice": 10,
+    "users": 11,
+    "partition": 12,
+    "attack": 13,
 }
-QUERIES, RANKING, CLICKS, NOISE, PRIVATISE, COHORT, PERTURBATION, START, DATA, CHOICE = PURPOSES.values()
+QUERIES, RANKING, CLICKS, NOISE, PRIVATISE, COHORT, PERTURBATION, START, DATA, CHOICE, USERS, PARTITION, ATTACK = (
+    PURPOSES.values()
+)
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _TO_UNIT = 2.0**-53

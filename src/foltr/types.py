@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
+DRAWN = -1  # in place of a user's number: one is drawn for every interaction
 
 
 class Session(NamedTuple):

@@ -116,9 +116,10 @@ def load(name: str, *, fold: int = 1, normalize: str | None = None, nan: str = "
 
 
 def _fold(name: str, fold: int, grades: int, note: str, options: str, *entries: cache.Entry) -> Fold:
+    train, validation, test = (entry.data for entry in entries)
     content = " ".join([*(entry.content for entry in entries), options])
     checksum = hashlib.sha256(content.encode()).hexdigest()
-    return Fold(name, fold, grades, note, checksum, *(entry.data for entry in entries))
+    return Fold(name, fold, grades, note, checksum, train, validation, test)
 
 
 def _parsed(sources: tuple[str, ...], rules: letor.Rules, scaling: cache.Scaling) -> cache.Entry:

@@ -25,6 +25,7 @@ class Fold(NamedTuple):
     train: Dataset
     validation: Dataset
     test: Dataset
+    intents: tuple[Array, Array] | None = None  # [documents, intents] what each finds relevant, of train and of test
 
 
 def select(data: Dataset, queries: Array) -> Dataset:
