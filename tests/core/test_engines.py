@@ -6,18 +6,26 @@ import math
 import numpy as np
 import pytest
 from by_hand import ragged
+from scipy.stats import binomtest
 
-from foltr.clicks.models import Users, behaviour
+from foltr.clicks.models import ClickTable, Users, behaviour
 from foltr.data import catalog
 from foltr.data.dataset import Dataset
 from foltr.engines import compiled, loop
+from foltr.federation.aggregate import RULES
+from foltr.federation.personal import Alone, Clusters, FedPer, Offset, clusters
 from foltr.federation.rounds import SUM_BLOCK, Central, Federated, Task, run
+from foltr.learners.cohort import Holdings
 from foltr.learners.evolution import Evolution
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.mechanisms import Fpdgd, NoPrivacy, RandomizedResponse
 from foltr.rankers import Linear, Mlp
 from foltr.rng import stream
+from foltr.types import DRAWN
 
+SKEWED = Holdings(  # four clients and the server; the second and third share a pool
+    np.array([0, 1, 2, 4, 6, 3]), np.array([0, 2, 2, 4, 5]), np.array([2, 4, 4, 5, 6]), np.array([0, 2, DRAWN, 1, 0])
+)
 DATA = ragged([3, 12, 25, 9, 41, 1, 17], width=7, grades=3)
 MIXED = (Users("informational"), Users("perfect"), Users("navigational", model="position", eta=0.5))
 
@@ -55,6 +63,24 @@ def everything():
                 yield pytest.param(task(ranker, learner, federation, privacy), id="-".join([*words, where, how]))
 
 
+def answers_to_skew():
+    """Every way to treat clients that are not alike, and every rule."""
+    held = {"holdings": SKEWED, "warm_up": 6}
+    for ranker in (Linear(), Mlp(5)):
+        skewed = task(ranker, Pdgd(pull=0.5), Federated(4, (1, 3, 5, 7), 3))._replace(**held)
+        yield pytest.param(skewed, id=f"{name(ranker)}-pulled")
+        kinds = {"offset": Offset(0.3), "clusters": Clusters(2, 1), "alone": Alone()}
+        for kind, personal in (kinds | ({"fedper": FedPer()} if isinstance(ranker, Mlp) else {})).items():
+            made = task(ranker, Pdgd(), Federated(4, (1, 3, 5, 7), 3))
+            yield pytest.param(made._replace(holdings=SKEWED, personal=personal), id=f"{name(ranker)}-{kind}")
+    yield pytest.param(
+        task(Linear(), Evolution(), Federated(4, (2, 3, 5, 7), 3))._replace(**held), id="evolution-skewed"
+    )
+    for rule in RULES:
+        yield pytest.param(task(Linear(), Pdgd(), Federated(7, 3, 3, rule=rule, assumed=1)), id=rule)
+    yield pytest.param(task(Linear(), Pdgd(), Federated(7, 3, 3, rule="median", on_alarm=True)), id="on-alarm")
+
+
 def name(ranker):
     return "linear" if isinstance(ranker, Linear) else f"mlp-{ranker.activation}"
 
@@ -68,19 +94,20 @@ def without_slope(made):
 def lived(made, engine):
     """Parameters after every round, and the online measures of every round."""
     steps = list(run(made, engine))
-    parameters = np.array([step.parameters for step in steps])
+    parameters = np.array([step.parameters if step.personal is None else step.personal.ravel() for step in steps])
     online = [np.concatenate([getattr(step, measure) for step in steps]) for measure in ("ndcg", "max_rr")]
     return parameters, np.array(online)
 
 
-@pytest.mark.parametrize("made", list(everything()))
+@pytest.mark.parametrize("made", [*everything(), *answers_to_skew()])
 def test_engines_agree_and_threads_change_no_bit(made):
     parameters, online = lived(made, loop.engine(made))
     fast_parameters, fast_online = lived(made, compiled.engine(made))
     assert np.abs(parameters - fast_parameters).max() < 1e-8
     assert np.abs(online - fast_online).max() < 1e-12
     if not without_slope(made):
-        assert np.ptp(parameters[-1] - made.ranker.start(7, made.seed)) > 0  # something was learnt
+        start = made.ranker.start(7, made.seed)
+        assert np.ptp(parameters[-1].reshape(-1, len(start)) - start) > 0  # something was learnt
     for threads in (2, 3):
         again, again_online = lived(made, compiled.engine(made, threads))
         assert np.array_equal(again, fast_parameters)
@@ -229,3 +256,65 @@ def test_engines_agree_on_mq2007(tmp_path, monkeypatch):
     (slow, slow_online), (fast, fast_online) = (lived(made, engine(made)) for engine in (loop.engine, compiled.engine))
     assert np.abs(slow - fast).max() < 1e-8
     assert np.abs(slow_online - fast_online).max() < 1e-12
+
+
+def test_a_client_draws_only_from_its_pool_and_clicks_in_its_way():
+    made = task(Linear(), Pdgd(), Federated(4, 5, 1))._replace(holdings=SKEWED)
+    relabelled = DATA._replace(labels=np.zeros_like(DATA.labels))  # nobody but the informational one clicks on these
+    perfect = made._replace(train=relabelled, holdings=SKEWED._replace(users=np.ones(5, np.int64)))
+    start, clients, steps = np.zeros(7), np.arange(4), np.full(4, 200)
+    still, _ = compiled.engine(perfect).train(start, clients, steps, round=1)
+    assert not still.any()
+    rows = slice(DATA.offsets[6], DATA.offsets[7])  # the only query of the fourth client
+    only_theirs = DATA.labels.copy()
+    only_theirs[:] = 0
+    only_theirs[rows.start] = 2
+    moved, _ = compiled.engine(perfect._replace(train=DATA._replace(labels=only_theirs))).train(
+        start, clients, steps, round=1
+    )
+    assert moved.any(axis=1).tolist() == [False, False, False, True]
+
+
+def test_a_drawn_user_is_any_of_them_equally_often():
+    # false alarm 1 in 1,000: one of two users clicks on everything, the other on nothing
+    users = [Users(ClickTable(click=(p, p, p), stop=(0, 0, 0))) for p in (0.0, 1.0)]
+    made = task(Linear(), Pdgd(), Federated(1, 5, 1), users=users)
+    made = made._replace(holdings=Holdings(np.arange(7), np.array([0]), np.array([7]), np.array([DRAWN])))
+    _, online = compiled.engine(made).train(np.zeros(7), np.array([0]), np.array([4000]), round=1)
+    clicking = int((online.max_rr == 1).sum())
+    assert binomtest(clicking, 4000, 0.5).pvalue > 1e-3
+
+
+def test_a_pull_takes_each_step_back_towards_the_start():
+    """With rate * pull = 1 a step forgets the way so far: what is left is the last gradient."""
+    free, held = (task(Linear(), Pdgd(rate=0.5, pull=pull), Federated(1, 1, 1)) for pull in (0.0, 2.0))
+    start, one = np.full(7, 0.1), np.zeros(1, np.int64)
+    middle = compiled.engine(held).train(start, one, np.array([4]), round=1)[0]
+    last = compiled.engine(free).train(middle[0], one, np.array([1]), round=1, first_step=4)[0] - middle
+    assert compiled.engine(held).train(start, one, np.array([5]), round=1)[0] == pytest.approx(start + last, abs=1e-12)
+
+
+def test_keeping_nothing_is_averaging_and_keeping_all_is_staying_alone():
+    made = task(Linear(), Pdgd(), Federated(4, (1, 3, 5, 7), 4))._replace(holdings=SKEWED)
+    average, alone = (
+        lived(made, compiled.engine(made))[0],
+        lived(made._replace(personal=Alone()), compiled.engine(made))[0],
+    )
+    for keep, expected in ((0.0, np.tile(average, 4)), (1.0, alone)):
+        kept, _ = lived(made._replace(personal=Offset(keep)), compiled.engine(made))
+        assert kept == pytest.approx(expected, abs=1e-9)
+
+
+def test_an_output_layer_stays_with_its_client():
+    """The hidden layer is the same for all after a round, and no two output layers share memory."""
+    made = task(Mlp(5), Pdgd(), Federated(4, 3, 2))._replace(holdings=SKEWED, personal=FedPer())
+    *_, last = run(made, compiled.engine(made))
+    hidden, output = last.personal[:, :-5], last.personal[:, -5:]
+    assert (hidden == hidden[0]).all()
+    assert len({row.tobytes() for row in output}) == 4
+
+
+def test_clients_that_learn_the_same_are_grouped_together():
+    learnt = np.array([[1.0, 0.1], [0.0, 1.0], [2.0, 0.0], [0.1, 3.0], [5.0, 0.3]])
+    groups = clusters(learnt, 2)
+    assert groups[0] == groups[2] == groups[4] != groups[1] == groups[3]

@@ -1,15 +1,15 @@
 """The default engine: clients in machine code, spread over threads, equal to the bit for any number of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from foltr.clicks.models import Users, behaviour
 from foltr.data.dataset import Dataset
 from foltr.federation.rounds import Federated, Task, run
-from foltr.learners.cohort import Cohort, Collection
+from foltr.learners.cohort import Cohort, Collection, Holdings
 from foltr.learners.evolution import Evolution, outcomes
 from foltr.learners.evolution_kernel import measure_clients
 from foltr.learners.pdgd import Pdgd
@@ -30,19 +30,22 @@ class Compiled(NamedTuple):
     stop: Array  # [behaviours, grades]
     rooms: list[Scratch]  # one a thread
     threads: ThreadPoolExecutor | None
+    latest: list[Any]  # clients, steps, and what was made of them
 
     def train(
         self, parameters: Array, clients: Array, steps: Array, *, round: int, first_step: int = 0, summed: bool = False
     ) -> tuple[Array, Online]:
         learner, task = self.task.learner, self.task
         assert isinstance(learner, Pdgd)
-        out = np.empty((len(clients), len(parameters)))
-        online = Online(np.empty(steps.sum()), np.empty(steps.sum()))
+        starts = np.atleast_2d(parameters)  # [1 or clients, P]
+        out = np.empty((len(clients), starts.shape[1]))
+        online = Online(*np.empty((2, np.add.reduce(steps))))
 
         def part(room: Scratch, cohort: Cohort, rows: slice) -> None:
             train_clients(
-                self.data, cohort, self.click, self.stop, task.seed, round, first_step, parameters, *_shape(task),
-                learner.rate, learner.losers == "all-shown", clip_radius(task.privacy), summed, room,
+                self.data, cohort, self.click, self.stop, task.seed, round, first_step,
+                starts if len(starts) == 1 else starts[rows], *_shape(task),
+                learner.rate, learner.losers == "all-shown", learner.pull, clip_radius(task.privacy), summed, room,
                 out[rows], online.ndcg, online.max_rr,
             )  # fmt: skip
 
@@ -53,7 +56,7 @@ class Compiled(NamedTuple):
         learner, task = self.task.learner, self.task
         assert isinstance(learner, Evolution)
         values, perturbations = np.empty((len(clients), 2)), np.empty((len(clients), len(parameters)))
-        online = Online(np.empty(steps.sum()), np.empty(steps.sum()))
+        online = Online(*np.empty((2, np.add.reduce(steps))))
         p = task.privacy.p if isinstance(task.privacy, RandomizedResponse) else 1.0
         possible = outcomes(learner.objective, self.click.shape[1])
 
@@ -69,23 +72,41 @@ class Compiled(NamedTuple):
 
     def _spread(self, part: Callable[[Scratch, Cohort, slice], None], clients: Array, steps: Array) -> None:
         """Runs `part` on runs of neighbouring clients, one for each thread."""
-        slots = np.concatenate([[0], np.cumsum(steps)[:-1]])
-        users = clients % len(self.click)
-        count = min(len(self.rooms), len(clients))
-        cuts = np.linspace(0, len(clients), count + 1).astype(int)
-        queries = len(self.data.offsets) - 1
-        pool = np.arange(queries)
-        jobs = []
-        for room, a, b in zip(self.rooms, cuts[:-1], cuts[1:], strict=False):
-            rows = slice(int(a), int(b))
-            begin, end = np.zeros(b - a, dtype=np.int64), np.full(b - a, queries)
-            cohort = Cohort(clients[rows], steps[rows], slots[rows], users[rows], pool, begin, end)
-            jobs.append((room, cohort, rows))
+        jobs = self._jobs(clients, steps)
         if self.threads is None:
             for job in jobs:
                 part(*job)
         else:
             list(self.threads.map(lambda job: part(*job), jobs))
+
+    def _jobs(self, clients: Array, steps: Array) -> list[tuple[Scratch, Cohort, slice]]:
+        """Who does what, made anew only when other clients come: with few of them this would be half of the time."""
+        if not (self.latest and self.latest[0] is clients and self.latest[1] is steps):
+            self.latest[:] = clients, steps, list(self._divided(clients, steps))
+        jobs: list[tuple[Scratch, Cohort, slice]] = self.latest[2]
+        return jobs
+
+    def _divided(self, clients: Array, steps: Array) -> Iterator[tuple[Scratch, Cohort, slice]]:
+        slots = np.concatenate([[0], np.cumsum(steps)[:-1]])
+        cuts = np.linspace(0, len(clients), min(len(self.rooms), len(clients)) + 1).astype(int)
+        pools, start, stop, users = self._held(clients)
+        for room, a, b in zip(self.rooms, cuts[:-1], cuts[1:], strict=False):
+            rows = slice(int(a), int(b))
+            own = (part[rows] for part in (start, stop))
+            yield room, Cohort(clients[rows], steps[rows], slots[rows], users[rows], pools, *own), rows
+
+    def _held(self, clients: Array) -> Holdings:
+        """What these clients hold; everybody everything, if nothing else was said."""
+        held = self.task.holdings
+        if held is not None:
+            return Holdings(held.pools, *(of_all[clients] for of_all in held[1:]))
+        queries = len(self.data.offsets) - 1
+        return Holdings(
+            np.arange(queries),
+            np.zeros(len(clients), dtype=np.int64),
+            np.full(len(clients), queries),
+            clients % len(self.click),
+        )
 
 
 def engine(task: Task, threads: int = 1) -> Compiled:
@@ -105,6 +126,7 @@ def engine(task: Task, threads: int = 1) -> Compiled:
         np.stack([b.stop for b in task.behaviours]),
         rooms,
         ThreadPoolExecutor(threads) if threads > 1 else None,
+        [],
     )
 
 

@@ -18,7 +18,7 @@ from foltr.metrics import order
 from foltr.privacy.mechanisms import RandomizedResponse, clip_radius
 from foltr.rankers import plackett_luce
 from foltr.rng import Stream, stream
-from foltr.types import Array, Online, Session
+from foltr.types import DRAWN, Array, Online, Session
 
 
 class Loop(NamedTuple):
@@ -32,24 +32,27 @@ class Loop(NamedTuple):
         learner, task = self.task.learner, self.task
         assert isinstance(learner, Pdgd)
         radius = clip_radius(task.privacy)
-        out, seen = np.tile(parameters, (len(clients), 1)), []
-        for row, client, interactions in zip(out, clients, steps, strict=True):
+        starts = np.broadcast_to(parameters, (len(clients), np.shape(parameters)[-1]))
+        out, seen = starts.copy(), []
+        for row, start, client, interactions in zip(out, starts, clients, steps, strict=True):
             for step in range(first_step, first_step + interactions):
-                model = parameters if summed else row.copy()
+                model = start if summed else row.copy()
                 session, grades = self._search(model, int(client), round, step)
                 seen.append(_lived(session, grades))
+                drift = row - start
                 row += learner.rate * pdgd.gradient(session, task.ranker, model, learner.losers)
+                row -= learner.rate * learner.pull * drift
                 if radius and np.linalg.norm(row) > radius:
                     row *= radius / np.linalg.norm(row)
         return out, _online(seen)
 
     def _search(self, model: Array, client: int, round: int, step: int) -> tuple[Session, Array]:
         """One person's search with a Plackett-Luce list; also the grades of all candidates."""
-        seed, users = self.task.seed, _users_of(self.task, client)
+        seed, users = self.task.seed, _users_of(self.task, client, round, step)
         queries, ranking, clicks = (
             stream(seed, round=round, client=client, purpose=use) for use in ("queries", "ranking", "clicks")
         )
-        features, grades = _candidates(self.task, queries.skip(step))
+        features, grades = _candidates(self.task, client, queries.skip(step))
         scores = self.task.ranker.score(model, features)
         shown = plackett_luce.sample(scores, len(users.click), ranking.skip(step * DRAWS))
         clicked = _clicks(grades[shown], users, clicks.skip(2 * step * len(users.click)))
@@ -73,7 +76,7 @@ class Loop(NamedTuple):
 
     def _try(self, model: Array, client: int, round: int, step: int, public: Stream) -> tuple[Session, Array, float]:
         """One person's search with the list of a perturbed ranker, and the objective as it would be reported."""
-        task, users = self.task, _users_of(self.task, client)
+        task, users = self.task, _users_of(self.task, client, round, step)
         assert isinstance(task.learner, Evolution)
         length = len(users.click)
         queries, clicks, privatise = (
@@ -83,7 +86,7 @@ class Loop(NamedTuple):
         if task.learner.streams == "coupled":
             queries = public.skip(step * (1 + 2 * length))
             clicks = queries.skip(1)
-        features, grades = _candidates(task, queries)
+        features, grades = _candidates(task, client, queries)
         scores = task.ranker.score(model, features)
         shown = order(scores)[:length]
         clicked = _clicks(grades[shown], users, clicks)
@@ -98,14 +101,19 @@ def engine(task: Task) -> Loop:
     return Loop(task)
 
 
-def _users_of(task: Task, client: int) -> Behaviour:
-    return task.behaviours[client % len(task.behaviours)]
+def _users_of(task: Task, client: int, round: int, step: int) -> Behaviour:
+    user = client % len(task.behaviours) if task.holdings is None else int(task.holdings.users[client])
+    if user == DRAWN:
+        draws = stream(task.seed, round=round, client=client, purpose="users").skip(step)
+        user = int(draws.integers(len(task.behaviours), 1)[0])
+    return task.behaviours[user]
 
 
-def _candidates(task: Task, draws: Stream) -> tuple[Array, Array]:
-    """Features and grades of a random query's documents."""
-    train = task.train
-    query = int(draws.integers(len(train.offsets) - 1, 1)[0])
+def _candidates(task: Task, client: int, draws: Stream) -> tuple[Array, Array]:
+    """Features and grades of the documents of one of the client's queries."""
+    train, held = task.train, task.holdings
+    pool = np.arange(len(train.offsets) - 1) if held is None else held.pools[held.start[client] : held.stop[client]]
+    query = int(pool[draws.integers(len(pool), 1)[0]])
     rows = slice(train.offsets[query], train.offsets[query + 1])
     return train.features[rows], train.labels[rows]
 

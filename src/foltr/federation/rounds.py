@@ -5,7 +5,7 @@ Sources: S0 Algorithms 2 and 3 (FedAvg), S1 section 3.1 (FOLtR-ES), S0 section 4
 Differs from the paper: nothing.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, NamedTuple, Protocol
 
 import msgspec
@@ -13,10 +13,12 @@ import numpy as np
 
 from foltr.clicks.models import Behaviour
 from foltr.data.dataset import Dataset
-from foltr.federation import server
+from foltr.federation import detector, personal, server
 from foltr.federation.aggregate import RULES, weighted_sum
 from foltr.federation.cohort import interactions_of, pick
+from foltr.federation.personal import PersonalKind, Together
 from foltr.learners import evolution
+from foltr.learners.cohort import Holdings
 from foltr.learners.evolution import Evolution
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.mechanisms import Fpdgd, PrivacyKind, add_gamma_shares
@@ -24,6 +26,8 @@ from foltr.rankers import RankerKind
 from foltr.types import Array, Online
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
+# (models [n, P] after local training, their clients [n], the round's start [P], round) -> models [n, P] as sent
+Tamper = Callable[[Array, Array, Array, int], Array]
 SUM_BLOCK = 64  # interactions of a batch that are summed together; fixed, so that threads cannot change a sum
 
 
@@ -33,6 +37,8 @@ class Federated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fie
     rounds: Count = 1000
     cohort: Count | None = None
     rule: str = "fedavg"
+    assumed: Annotated[int, msgspec.Meta(ge=0)] | None = None  # attackers the rule reckons with; None: those there are
+    on_alarm: bool = False  # average until the detector sees an attack, and only then use the rule
 
 
 class Central(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="central"):
@@ -53,6 +59,10 @@ class Task(NamedTuple):
     federation: Federated | Central
     privacy: PrivacyKind
     seed: int
+    holdings: Holdings | None = None  # None: everybody holds everything
+    tamper: Tamper | None = None  # what attackers make of the updates before they are sent
+    personal: PersonalKind = Together()
+    warm_up: int = 0  # interactions of the server before the first round, as the client after the last
 
 
 class Progress(NamedTuple):
@@ -63,6 +73,7 @@ class Progress(NamedTuple):
     ndcg: Array  # [rounds] mean nDCG@10 of the lists shown in each
     max_rr: Array  # [rounds]
     interactions: int
+    personal: Array | None = None  # [clients, P] what each client searches with, where they differ
 
 
 class Engine(Protocol):
@@ -71,7 +82,7 @@ class Engine(Protocol):
     def train(
         self, parameters: Array, clients: Array, steps: Array, *, round: int, first_step: int = 0, summed: bool = False
     ) -> tuple[Array, Online]:
-        """PDGD: parameters [n, P] after the local steps."""
+        """PDGD: parameters [n, P] after the local steps, from `parameters` [P], or [n, P] where clients differ."""
         ...
 
     def measure(self, parameters: Array, clients: Array, steps: Array, *, round: int) -> tuple[Array, Array, Online]:
@@ -87,32 +98,64 @@ def run(task: Task, engine: Engine, stops: Sequence[int] = ()) -> Iterator[Progr
         return _chain(task.federation, engine, start, stops) if single else _batches(task.federation, engine, start)
     if isinstance(task.learner, Evolution):
         return _evolve(task, task.federation, task.learner, engine, start)
-    return _average(task, task.federation, engine, start)
+    if not isinstance(task.personal, Together):
+        return _personal(task, task.federation, engine, start)
+    return _average(task, task.federation, engine, _warmed_up(task, task.federation, engine, start))
+
+
+def _warmed_up(task: Task, federation: Federated, engine: Engine, start: Array) -> Array:
+    """What the server learns by itself, in the place of one client more."""
+    if not task.warm_up:
+        return start
+    return engine.train(start, np.array([federation.clients]), np.array([task.warm_up]), round=0)[0][0]
 
 
 def _average(task: Task, federation: Federated, engine: Engine, start: Array) -> Iterator[Progress]:
     state = server.begin(start)
+    watch = detector.begin(federation.clients, len(start)) if federation.on_alarm else None
+    rule = "fedavg" if federation.on_alarm else federation.rule
+    everybody = _taking_part(task, federation, 1)
     for round in range(1, federation.rounds + 1):
-        clients = pick(federation.clients, federation.cohort, seed=task.seed, round=round)
-        steps = interactions_of(clients, federation.interactions)
+        clients, steps = everybody if federation.cohort is None else _taking_part(task, federation, round)
         updates, online = engine.train(state.parameters, clients, steps, round=round)
         if isinstance(task.privacy, Fpdgd):
             scale = task.privacy.sensitivity / task.privacy.epsilon
             add_gamma_shares(updates, clients, scale=scale, holders=len(clients), seed=task.seed, round=round)
-        state = server.replace(state, RULES[federation.rule](updates, steps))
-        yield _progress(round, state.parameters, online, steps)
+        if task.tamper is not None:
+            updates = task.tamper(updates, clients, state.parameters, round)
+        if watch is not None and rule != federation.rule:
+            watch, alarm = detector.observe(watch, updates, state.parameters)
+            rule = federation.rule if alarm else rule
+        combined = RULES[rule](updates, steps, bad=federation.assumed or 0, start=state.parameters)
+        state = server.replace(state, combined)
+        yield _progress(round, state.parameters, online)
+
+
+def _taking_part(task: Task, federation: Federated, round: int) -> tuple[Array, Array]:
+    """Clients of a round, and the interactions of each."""
+    clients = pick(federation.clients, federation.cohort, seed=task.seed, round=round)
+    return clients, interactions_of(clients, federation.interactions)
+
+
+def _personal(task: Task, federation: Federated, engine: Engine, start: Array) -> Iterator[Progress]:
+    state = personal.begin(start, federation.clients)
+    clients, steps = _taking_part(task, federation, 1)
+    for round in range(1, federation.rounds + 1):
+        trained, online = engine.train(state.models, clients, steps, round=round)
+        state = personal.absorb(task.personal, state, trained, steps, task.ranker)
+        yield _progress(round, state.shared, online)._replace(personal=state.models)
 
 
 def _evolve(task: Task, federation: Federated, learner: Evolution, engine: Engine, start: Array) -> Iterator[Progress]:
     state = server.begin(start)
+    everybody = _taking_part(task, federation, 1)
     for round in range(1, federation.rounds + 1):
-        clients = pick(federation.clients, federation.cohort, seed=task.seed, round=round)
-        steps = interactions_of(clients, federation.interactions)
+        clients, steps = everybody if federation.cohort is None else _taking_part(task, federation, round)
         values, perturbations, online = engine.measure(state.parameters, clients, steps, round=round)
         weights = evolution.gradient_weights(values, sigma=learner.sigma, antithetic=learner.antithetic)
         gradient = weighted_sum(perturbations, weights)
         state = server.climb(state, gradient, rate=learner.rate)
-        yield _progress(round, state.parameters, online, steps)
+        yield _progress(round, state.parameters, online)
 
 
 def _batches(federation: Central, engine: Engine, start: Array) -> Iterator[Progress]:
@@ -122,7 +165,7 @@ def _batches(federation: Central, engine: Engine, start: Array) -> Iterator[Prog
     for round in range(1, federation.rounds + 1):
         moved, online = engine.train(parameters, blocks, steps, round=round, summed=True)
         parameters = parameters + (moved - parameters).sum(axis=0)
-        yield _progress(round, parameters, online, steps)
+        yield _progress(round, parameters, online)
 
 
 def _chain(federation: Central, engine: Engine, start: Array, stops: Sequence[int]) -> Iterator[Progress]:
@@ -135,6 +178,7 @@ def _chain(federation: Central, engine: Engine, start: Array, stops: Sequence[in
         yield Progress(done, parameters, online.ndcg, online.max_rr, int(steps[0]))
 
 
-def _progress(round: int, parameters: Array, online: Online, steps: Array) -> Progress:
-    ndcg, max_rr = (np.array([measure.mean()]) for measure in online)
-    return Progress(round, parameters, ndcg, max_rr, int(steps.sum()))
+def _progress(round: int, parameters: Array, online: Online) -> Progress:
+    interactions = len(online.ndcg)
+    ndcg, max_rr = (np.add.reduce(measure, keepdims=True) / interactions for measure in online)
+    return Progress(round, parameters, ndcg, max_rr, interactions)

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from foltr.kernel import kernel
-from foltr.rng import QUERIES, address, uniform_at
-from foltr.types import Array
+from foltr.rng import QUERIES, USERS, address, uniform_at
+from foltr.types import DRAWN, Array
 
 
 class Collection(NamedTuple):
@@ -17,11 +17,20 @@ class Collection(NamedTuple):
     gains: Array  # [grades, 10] (2^grade - 1) / log2(rank + 1)
 
 
+class Holdings(NamedTuple):
+    """Whose queries and whose way of clicking, where clients are not all alike."""
+
+    pools: Array  # queries; client c draws from pools[start[c] : stop[c]]
+    start: Array  # [clients]
+    stop: Array  # [clients]
+    users: Array  # [clients] which click behaviour, or DRAWN
+
+
 class Cohort(NamedTuple):
     clients: Array  # [n] whose random streams are used
     steps: Array  # [n] interactions of each
     slots: Array  # [n] where each one's interactions start in the online measures
-    users: Array  # [n] which click behaviour
+    users: Array  # [n] which click behaviour, or DRAWN
     pools: Array  # queries, pool after pool
     pool_start: Array  # [n]
     pool_stop: Array  # [n]
@@ -53,6 +62,16 @@ def next_query(
     while following < cohort.clients.size and cohort.steps[following] == 0:
         following += 1
     return first_query(cohort, following if following < cohort.clients.size else c, first_step, seed, round)
+
+
+@kernel
+def user_at(cohort: Cohort, c: int, step: int, behaviours: int, seed: int, round: int) -> int:
+    """Who searches in a client's step."""
+    user: int = cohort.users[c]
+    if user == DRAWN:
+        at = address(seed, round, cohort.clients[c], USERS)
+        user = int(uniform_at(at[0], at[1], step) * behaviours)
+    return user
 
 
 @kernel

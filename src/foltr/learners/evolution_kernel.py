@@ -2,7 +2,7 @@
 
 from foltr.clicks.simulate import click_list
 from foltr.kernel import kernel
-from foltr.learners.cohort import Cohort, Collection, drawn_query, first_click, list_ndcg
+from foltr.learners.cohort import Cohort, Collection, drawn_query, first_click, list_ndcg, user_at
 from foltr.rankers.kernels import Scratch, score_list, top_list
 from foltr.rng import CLICKS, PERTURBATION, PRIVATISE, QUERIES, address, fill_normal, uniform_at
 from foltr.types import Array
@@ -32,7 +32,6 @@ def measure_clients(
         if coupled:
             queries_at, clicks_at = perturbation_at, perturbation_at
             query_stride, click_stride, click_first = numbers, numbers, 1
-        user = cohort.users[c]
         steps = cohort.steps[c]
         half = (steps + 1) // 2 if antithetic else steps
         values[c, 0], values[c, 1] = 0.0, 0.0
@@ -48,6 +47,7 @@ def measure_clients(
             count = data.offsets[query + 1] - first
             length = min(shown, count)
             score_list(data.features, first, count, theta, hidden, relu, room, data.offsets[coming])
+            user = user_at(cohort, c, step, click.shape[0], seed, round)
             top_list(room.scores, count, length, room.ranking)
             click_list(
                 data.labels, first, room.ranking, length, click[user], stop[user],

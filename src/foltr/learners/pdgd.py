@@ -25,6 +25,7 @@ from foltr.types import Array, Session
 class Pdgd(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="pdgd"):
     rate: Annotated[float, msgspec.Meta(gt=0)] = 0.1
     losers: Literal["one-below-last-click", "all-shown"] = "one-below-last-click"
+    pull: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # FedProx: each step is drawn back to the round's start
 
 
 def preferences(clicks: Array, losers: str = "one-below-last-click") -> list[tuple[int, int]]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from foltr.clicks.simulate import click_list
 from foltr.kernel import kernel
-from foltr.learners.cohort import Cohort, Collection, first_click, first_query, list_ndcg, next_query
+from foltr.learners.cohort import Cohort, Collection, first_click, first_query, list_ndcg, next_query, user_at
 from foltr.rankers.kernels import Scratch, draw_list, mlp_score, score_list
 from foltr.rng import CLICKS, QUERIES, RANKING, address
 from foltr.types import Array
@@ -21,25 +21,27 @@ DRAWS = 1 << 20  # numbers set aside for drawing one list; a few more than it sh
 @kernel
 def train_clients(
     data: Collection, cohort: Cohort, click: Array, stop: Array, seed: int, round: int, first_step: int,
-    parameters: Array, hidden: int, relu: bool, rate: float, all_shown: bool, clip: float, summed: bool,
+    starts: Array, hidden: int, relu: bool, rate: float, all_shown: bool, pull: float, clip: float, summed: bool,
     room: Scratch, out: Array, ndcg: Array, max_rr: Array,
 ) -> None:  # fmt: skip
     """Fills out [clients, P] with each client's parameters, and the online measures of each interaction.
 
+    `starts` [clients, P]: what each begins with; one row if it is the same for all.
     `first_step`: how many interactions of these streams were done before.
     `summed`: every gradient is taken at the start parameters and added up, instead of one step an interaction.
+    `pull` > 0: each step also goes back by rate * pull times the way from the start (FedProx).
     `clip` > 0: after each step the parameters are scaled back to that L2 norm.
     """
     shown = click.shape[1]
     coming = first_query(cohort, 0, first_step, seed, round)
     for c in range(cohort.clients.size):
-        for p in range(parameters.size):
-            out[c, p] = parameters[p]
-        theta = parameters if summed else out[c]
+        begun = starts[min(c, starts.shape[0] - 1)]
+        for p in range(begun.size):
+            out[c, p] = begun[p]
+        theta = begun if summed else out[c]
         queries_at = address(seed, round, cohort.clients[c], QUERIES)
         ranking_at = address(seed, round, cohort.clients[c], RANKING)
         clicks_at = address(seed, round, cohort.clients[c], CLICKS)
-        user = cohort.users[c]
         for step in range(cohort.steps[c]):
             query = coming
             coming = next_query(cohort, c, step, first_step, seed, round, queries_at[0], queries_at[1])
@@ -47,6 +49,7 @@ def train_clients(
             count = data.offsets[query + 1] - first
             length = min(shown, count)
             score_list(data.features, first, count, theta, hidden, relu, room, data.offsets[coming])
+            user = user_at(cohort, c, first_step + step, click.shape[0], seed, round)
             draw_list(count, length, ranking_at[0], ranking_at[1], (first_step + step) * DRAWS, room)
             click_list(
                 data.labels, first, room.ranking, length, click[user], stop[user],
@@ -55,8 +58,14 @@ def train_clients(
             slot = cohort.slots[c] + step
             ndcg[slot] = list_ndcg(data, query, room.ranking, length)
             max_rr[slot] = first_click(room.clicks, length)
+            if pull > 0.0:
+                for p in range(begun.size):
+                    room.drift[p] = out[c, p] - begun[p]
             if pair_weights(length, all_shown, room):
                 add_gradient(data.features, first, length, theta, hidden, relu, rate, room, out[c])
+            if pull > 0.0:
+                for p in range(begun.size):
+                    out[c, p] -= rate * pull * room.drift[p]
             if clip > 0.0:
                 scale_back(out[c], clip)
 

@@ -48,6 +48,7 @@ class Scratch(NamedTuple):
     units: Array  # [hidden]
     signal: Array  # [hidden]
     change: Array  # [P]
+    drift: Array  # [P] how far a client has come since the start of the round
 
 
 def scratch(longest: int, shown: int, hidden: int, size: int) -> Scratch:
@@ -75,6 +76,7 @@ def scratch(longest: int, shown: int, hidden: int, size: int) -> Scratch:
         units=np.zeros(max(hidden, 1)),
         signal=np.zeros(max(hidden, 1)),
         change=np.zeros(size),
+        drift=np.zeros(size),
     )
 
 

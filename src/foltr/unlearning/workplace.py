@@ -1,0 +1,55 @@
+"""What the kernels that record and learn from logs work on: the collection, the rates, and room."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from foltr.errors import SpecError
+from foltr.federation.rounds import Task
+from foltr.learners.cohort import Collection
+from foltr.learners.pdgd import Pdgd
+from foltr.metrics import gain_table, ideal_dcg
+from foltr.rankers import Mlp
+from foltr.rankers.kernels import Scratch, scratch
+
+LONGEST = np.iinfo(np.int16).max  # documents of a query that a log can number
+
+
+class Learning(NamedTuple):
+    """What kernels know of a ranker and of PDGD."""
+
+    hidden: int  # units, 0 for a linear ranker
+    relu: bool
+    rate: float
+    all_shown: bool  # every shown document without a click loses
+
+
+def learning_of(task: Task) -> Learning:
+    learner, ranker = task.learner, task.ranker
+    if not isinstance(learner, Pdgd):
+        raise SpecError("logs are recorded and learnt from by PDGD; use learner kind = 'pdgd'")
+    if learner.pull:
+        raise SpecError(f"pull = {learner.pull:g}: logs are recorded and learnt from by plain steps; use pull = 0")
+    hidden, relu = (ranker.hidden, ranker.activation == "relu") if isinstance(ranker, Mlp) else (0, False)
+    return Learning(hidden, relu, learner.rate, learner.losers == "all-shown")
+
+
+def longest_list(task: Task) -> int:
+    longest = int(np.diff(task.train.offsets).max())
+    if longest > LONGEST:
+        raise SpecError(f"a log numbers at most {LONGEST} documents a query; the longest list has {longest}")
+    return longest
+
+
+def collection_of(task: Task) -> Collection:
+    train = task.train
+    features, labels, offsets = (array.view() for array in (train.features, train.labels, train.offsets))
+    for view in (features, labels, offsets):
+        view.flags.writeable = False  # mapped and other data then share one compiled kernel
+    ideal = ideal_dcg(train.labels, train.offsets, task.grades)
+    return Collection(features, labels, offsets, ideal, gain_table(task.grades))
+
+
+def room_for(task: Task, shown: int) -> Scratch:
+    size = task.ranker.size(task.train.features.shape[1])
+    return scratch(longest_list(task), shown, learning_of(task).hidden, size)

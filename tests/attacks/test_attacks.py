@@ -1,0 +1,309 @@
+"""One contract for all attacks, and for each: what it claims to do, checked by arithmetic or a slow search."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import kstest, norm
+
+from foltr.attacks import ATTACKS, check_attack
+from foltr.attacks.fang import krum_step
+from foltr.attacks.lie import largest_z
+from foltr.attacks.min_max import farthest
+from foltr.errors import SpecError
+from foltr.federation.aggregate import RULES
+from foltr.rng import stream
+
+SEEDS = st.integers(0, 2**32)
+KNOWLEDGE = ["full", "partial"]
+DRAWS = stream(7, round=3, purpose="choice")
+attacks = pytest.mark.parametrize("attack", ATTACKS)
+knowledges = pytest.mark.parametrize("knowledge", KNOWLEDGE)
+
+
+def scene(seed, clients=10, width=6, drift=0.5):
+    """Honest updates [n, P] around a common step from the start [P]."""
+    draws = stream(seed, purpose="choice")
+    start = draws.normal(width)
+    common = drift * draws.skip(50).normal(width)
+    return start + common + draws.skip(100).normal(clients * width).reshape(clients, width), start
+
+
+def send(attack, honest, start, attackers, *, rule="krum", knowledge="full", draws=DRAWS):
+    return ATTACKS[attack](honest, start, attackers=attackers, rule=rule, knowledge=knowledge, draws=draws)
+
+
+@attacks
+@knowledges
+@pytest.mark.parametrize("rule", RULES)
+@given(seed=SEEDS, attackers=st.integers(0, 4))
+@settings(max_examples=10)
+def test_only_the_attackers_rows_change(attack, knowledge, rule, seed, attackers):
+    honest, start = scene(seed)
+    before = honest.copy()
+    sent = send(attack, honest, start, attackers, rule=rule, knowledge=knowledge)
+    assert sent[attackers:].tolist() == honest[attackers:].tolist()
+    assert honest.tolist() == before.tolist()
+    assert sent is not honest
+    assert np.isfinite(sent).all()
+
+
+@attacks
+@knowledges
+@pytest.mark.parametrize("rule", ["krum", "median"])
+def test_nobody_attacking_changes_nothing(attack, knowledge, rule):
+    honest, start = scene(1)
+    assert send(attack, honest, start, 0, rule=rule, knowledge=knowledge).tolist() == honest.tolist()
+
+
+@attacks
+@pytest.mark.parametrize("rule", ["krum", "multi_krum", "median"])
+def test_partial_knowledge_does_not_look_at_others(attack, rule):
+    honest, start = scene(2)
+    other = honest.copy()
+    other[3:] += 5.0
+    sent, same = (send(attack, rows, start, 3, rule=rule, knowledge="partial")[:3] for rows in (honest, other))
+    assert sent.tolist() == same.tolist()
+
+
+@pytest.mark.parametrize("attack", ["lie", "fang", "min_max", "min_max_unit"])
+@pytest.mark.parametrize("rule", ["krum", "multi_krum", "median"])
+def test_full_knowledge_looks_at_others(attack, rule):
+    honest, start = scene(2)
+    other = honest.copy()
+    other[3:] = start - 2 * (honest[3:] - start)
+    assert send(attack, honest, start, 3, rule=rule)[0].tolist() != send(attack, other, start, 3, rule=rule)[0].tolist()
+
+
+@attacks
+@knowledges
+def test_identical_honest_updates_break_nothing(attack, knowledge):
+    honest, start = scene(3)
+    honest[:] = honest[0]
+    for rule in RULES:
+        assert np.isfinite(send(attack, honest, start, 4, rule=rule, knowledge=knowledge)).all()
+        assert np.isfinite(send(attack, np.tile(start, (10, 1)), start, 4, rule=rule, knowledge=knowledge)).all()
+
+
+@pytest.mark.parametrize(
+    ("attackers", "share"),
+    # n = 10: s = 6 - m, (n - m - s) / (n - m) = 4 / (10 - m)
+    [(1, 4 / 9), (2, 4 / 8), (3, 4 / 7), (4, 4 / 6)],
+)
+def test_z_of_lie(attackers, share):
+    assert norm.cdf(largest_z(10, attackers)) == pytest.approx(share, abs=1e-12)
+
+
+def test_z_of_lie_is_negative_for_one_attacker_of_ten_and_zero_for_two():
+    assert largest_z(10, 1) == pytest.approx(-0.1397, abs=1e-4)
+    assert largest_z(10, 2) == pytest.approx(0.0, abs=1e-12)
+    assert largest_z(10, 3) == pytest.approx(0.1800, abs=1e-4)
+    assert largest_z(10, 4) == pytest.approx(0.4307, abs=1e-4)
+
+
+def test_lie_by_hand():
+    # the attackers' coordinates 1 and 3: mean 2, sd 1; four of nine: s = 5 - 4, Phi(z) = (9 - 4 - 1) / 5
+    honest = np.array([[1.0], [3.0], [1.0], [3.0], [9.0], [9.0], [9.0], [9.0], [9.0]])
+    sent = send("lie", honest, np.zeros(1), 4, knowledge="partial")
+    assert sent[:4].tolist() == [pytest.approx([2 - norm.ppf(4 / 5)])] * 4
+
+
+@pytest.mark.parametrize("attack", ["lie", "min_max", "min_max_unit"])
+def test_one_attacker_that_knows_only_itself_sends_what_it_has(attack):
+    honest, start = scene(4)
+    assert send(attack, honest, start, 1, knowledge="partial") == pytest.approx(honest, abs=1e-14)
+
+
+def test_sign_flipping_goes_as_far_the_other_way():
+    honest, start = scene(5)
+    sent = send("sign_flip", honest, start, 2)
+    assert sent[:2] - start == pytest.approx(-(honest[:2] - start), abs=1e-14)
+
+
+def test_replacement_sends_twice_the_model_turned_round():
+    honest, start = scene(6)
+    assert send("replacement", honest, start, 2)[:2].tolist() == (-2 * honest[:2]).tolist()
+
+
+def slow_krum_picks(crafted, count, honest, neighbours):
+    """Scores of everybody in a game with `count` copies of a crafted update first; whether one wins, and is among
+    as many best as there are honest ones."""
+    everybody = [crafted] * count + list(honest)
+    scores = [
+        sum(sorted(math.dist(one, other) for j, other in enumerate(everybody) if j != i)[:neighbours])
+        for i, one in enumerate(everybody)
+    ]
+    best = sorted(range(len(everybody)), key=lambda i: scores[i])[: len(honest)]
+    return scores.index(min(scores)) < count, min(best) < count
+
+
+def slow_bound(honest, start, against, crafted, neighbours):
+    """The paper's upper bound for distances that are not squared."""
+    least = min(sum(sorted(math.dist(one, other) for other in honest)[1 : neighbours + 1]) for one in honest)
+    far = max(math.dist(one, start) for one in honest)
+    return (least / max(1, neighbours - crafted + 1) + far) / math.sqrt(sum(against**2))
+
+
+@pytest.mark.parametrize("rule", ["krum", "multi_krum"])
+@given(seed=SEEDS, attackers=st.integers(1, 4), drift=st.sampled_from([0.0, 0.3, 1.0]))
+@settings(max_examples=40)
+def test_fang_halves_the_bound_until_the_rule_picks_an_attacker(rule, seed, attackers, drift):
+    honest, start = scene(seed, drift=drift)
+    others, against = honest[attackers:], -np.sign(honest.mean(axis=0) - start)
+    step = slow_bound(others, start, against, attackers, 8 - attackers)
+
+    def picked(step):
+        return slow_krum_picks(start + step * against, attackers, others, 8 - attackers)[rule == "multi_krum"]
+
+    assert rule == "multi_krum" or attackers == 4 or not picked(2.01 * step)  # nothing is lost above the bound
+    while not picked(step) and step >= 1e-5:
+        step /= 2
+    expected = np.tile(start + step * against, (attackers, 1))
+    assert send("fang", honest, start, attackers, rule=rule)[:attackers] == pytest.approx(expected, abs=1e-9)
+
+
+@given(seed=SEEDS, attackers=st.integers(1, 4))
+def test_fang_with_full_knowledge_makes_krum_take_an_attacker(seed, attackers):
+    honest, start = scene(seed, width=46, drift=0.0)
+    sent = send("fang", honest, start, attackers, rule="krum")
+    taken = RULES["krum"](sent, np.ones(10), bad=attackers, start=start)
+    assert taken.tolist() == sent[0].tolist()
+    assert np.abs(taken - start).max() > 1e-3  # and that is no small thing
+
+
+def test_fang_makes_krum_go_backwards():
+    honest, start = scene(8, width=46, drift=0.5)
+    common = honest.mean(axis=0) - start
+    for rule in ("krum", "multi_krum", "trimmed_mean", "median"):
+        sent = send("fang", honest, start, 4, rule=rule)
+        quiet, attacked = (RULES[rule](rows, np.ones(10), bad=4, start=start) - start for rows in (honest, sent))
+        assert quiet @ common > 0
+        assert attacked @ common < 0
+
+
+@pytest.mark.parametrize("rule", ["krum", "multi_krum"])
+@given(seed=SEEDS, attackers=st.integers(2, 4))
+@settings(max_examples=40)
+def test_fang_with_partial_knowledge_plays_with_its_own_updates(rule, seed, attackers):
+    honest, start = scene(seed)
+    own, neighbours = honest[:attackers], max(1, attackers - 2)
+    against = -np.sign(own.mean(axis=0) - start)
+    for crafted in range(1, attackers + 1):
+        step = slow_bound(own, start, against, crafted, neighbours)
+        while step >= 1e-5:
+            if slow_krum_picks(start + step * against, crafted, own, neighbours)[rule == "multi_krum"]:
+                break
+            step /= 2
+        else:
+            continue
+        break
+    sent = send("fang", honest, start, attackers, rule=rule, knowledge="partial")[:attackers]
+    assert sent == pytest.approx(np.tile(start + step * against, (attackers, 1)), abs=1e-9)
+
+
+def test_one_fang_attacker_with_partial_knowledge_goes_as_far_back_as_it_had_gone():
+    honest, start = scene(9)
+    sent = send("fang", honest, start, 1, knowledge="partial")
+    assert math.dist(sent[0], start) == pytest.approx(math.dist(honest[0], start))
+    assert (np.sign(sent[0] - start) == -np.sign(honest[0] - start)).all()
+
+
+def test_fang_stays_at_the_start_where_krum_picks_nobody_else():
+    """Honest updates side by side, far from the start: no crafted one is ever near enough."""
+    start = np.zeros(3)
+    honest = np.full((10, 3), 100.0) + 1e-6 * stream(1, purpose="choice").normal(30).reshape(10, 3)
+    against = -np.ones(3)
+    step = krum_step(honest[1:], start, against, fewest=1, attackers=1, any_place=False)
+    assert 0 < step < 1e-5
+    assert send("fang", honest, start, 1)[0] == pytest.approx(step * against)
+
+
+def test_fang_where_any_lambda_wins_sends_the_bound():
+    honest, start = scene(10, clients=9)  # 4 of 9: the 3 nearest of an attacker are the other attackers
+    sent = send("fang", honest, start, 4)
+    against = -np.sign(honest.mean(axis=0) - start)
+    bound = slow_bound(honest[4:], start, against, 4, 3)
+    assert sent[0] == pytest.approx(start + bound * against)
+
+
+def test_intervals_of_fang_against_trimmed_mean():
+    # others' values: up to 4 or -2 (pushed up), down to 2 or -6 (pushed down); s is against the mean's move
+    start = np.array([10.0, 10.0, -10.0, -10.0, 1.0])
+    others = np.array([[3.0, -4.0, 2.0, -6.0, 1.0], [4.0, -2.0, 5.0, -1.0, 1.0], [3.5, -3.0, 3.0, -3.0, 1.0]])
+    honest = np.vstack([others[2], others])
+    sent = np.array([send("fang", honest, start, 1, rule="median", draws=DRAWS.skip(5 * i))[0] for i in range(2000)])
+    ends = [(4, 8), (-2, -1), (1, 2), (-12, -6)]
+    for coordinate, (low, high) in enumerate(ends):
+        share = (sent[:, coordinate] - low) / (high - low)
+        assert kstest(share, "uniform").pvalue > 1e-3  # false alarm 1 in 1,000 for each of the four
+    assert (sent[:, 4] == 1.0).all()  # nobody moves it: nothing to go against
+
+
+def test_intervals_of_fang_with_partial_knowledge():
+    # own values 1 and 3: mean 2, sd 1
+    honest = np.array([[1.0, 1.0], [3.0, 3.0], [7.0, 7.0], [8.0, 8.0], [9.0, 9.0]])
+    start = np.array([0.0, 5.0])
+    sent = np.concatenate([
+        send("fang", honest, start, 2, rule="median", knowledge="partial", draws=DRAWS.skip(4 * i))[:2]
+        for i in range(1000)
+    ])  # fmt: skip
+    assert kstest(sent[:, 0] - (2 - 4), "uniform").pvalue > 1e-3  # false alarm 1 in 1,000 for each of the two
+    assert kstest(sent[:, 1] - (2 + 3), "uniform").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule not in ("krum", "multi_krum")])
+def test_fang_is_the_same_for_all_rules_without_neighbours(rule):
+    honest, start = scene(11)
+    assert send("fang", honest, start, 3, rule=rule).tolist() == send("fang", honest, start, 3, rule="median").tolist()
+
+
+def test_every_fang_attacker_draws_for_itself():
+    honest, start = scene(12)
+    sent = send("fang", honest, start, 3, rule="median")
+    assert len(np.unique(sent[:3], axis=0)) == 3
+
+
+@pytest.mark.parametrize("attack", ["min_max", "min_max_unit"])
+@knowledges
+@given(seed=SEEDS, attackers=st.integers(2, 4))
+@settings(max_examples=40)
+def test_min_max_goes_as_far_as_honest_clients_are_apart_and_no_farther(attack, knowledge, seed, attackers):
+    honest, start = scene(seed)
+    known = honest if knowledge == "full" else honest[:attackers]
+    apart = max(math.dist(one, other) for one in known for other in known)
+    sent = send(attack, honest, start, attackers, knowledge=knowledge)[0]
+    mean = known.mean(axis=0)
+    assert max(math.dist(sent, one) for one in known) == pytest.approx(apart, rel=1e-9)
+    beyond = mean + 1.001 * (sent - mean)
+    assert max(math.dist(beyond, one) for one in known) > apart
+    direction = -known.std(axis=0) if attack == "min_max" else start - mean
+    assert (sent - mean) / np.linalg.norm(sent - mean) == pytest.approx(direction / np.linalg.norm(direction))
+
+
+@given(seed=SEEDS)
+def test_the_factor_of_min_max_is_what_the_papers_search_finds(seed):
+    known, start = scene(seed, clients=5)
+    mean, direction = known.mean(axis=0), start - known.mean(axis=0)
+    apart = max(math.dist(one, other) for one in known for other in known)
+    low, high = 0.0, 1e4
+    for _ in range(60):
+        gamma = (low + high) / 2
+        fits = max(math.dist(mean + gamma * direction, one) for one in known) <= apart
+        low, high = (gamma, high) if fits else (low, gamma)
+    assert farthest(known, mean, direction) == pytest.approx(low, rel=1e-6)
+
+
+@attacks
+def test_attackers_are_fewer_than_half(attack):
+    for attackers in range(5):
+        check_attack(attack, 10, attackers)
+    for attackers in (-1, 5, 10, 11):
+        with pytest.raises(SpecError, match="use 0 to 4"):
+            check_attack(attack, 10, attackers)
+
+
+def test_a_wrong_name_lists_the_attacks():
+    with pytest.raises(SpecError, match="no attack 'bribe'; there are lie, fang, sign_flip"):
+        check_attack("bribe", 10, 1)

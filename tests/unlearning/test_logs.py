@@ -1,0 +1,201 @@
+"""What is recorded is what happened, and learning from it is PDGD on it, whoever has left."""
+
+import numpy as np
+import pytest
+from forgetting import collection, last, learnt_slowly, session_of, small
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foltr.clicks.models import Users
+from foltr.engines import compiled
+from foltr.errors import SpecError, StorageError
+from foltr.federation.rounds import Central, Federated, run
+from foltr.learners import pdgd
+from foltr.learners.cohort import Holdings
+from foltr.learners.evolution import Evolution
+from foltr.learners.pdgd_kernel import pair_weights
+from foltr.rankers import Linear, Mlp
+from foltr.rankers.kernels import scratch
+from foltr.rankers.plackett_luce import log_mass
+from foltr.types import DRAWN
+from foltr.unlearning.log_kernel import weigh_list
+from foltr.unlearning.logs import Log, learn, load, only, save, size, without
+from foltr.unlearning.recording import log_of, recorder
+from foltr.unlearning.rounds import federate
+
+# clients 0 and 1 hold the first four queries, 2 .. 4 the others; whoever searches with client 4 is drawn each time
+SKEWED = Holdings(np.arange(7), np.array([0, 0, 4, 4, 4]), np.array([4, 4, 7, 7, 7]), np.array([0, 1, 0, 1, DRAWN]))
+TASKS = {
+    "linear": small(),
+    "patterned": small(Federated(5, (4, 2, 3), 6)),
+    "cohort": small(Federated(20, 3, 8, cohort=4)),
+    "all-shown": small(losers="all-shown"),
+    "long lists": small(users=[Users("navigational", shown=12)]),
+    "sigmoid": small(ranker=Mlp(4)),
+    "skewed": small()._replace(holdings=SKEWED),
+}
+
+
+def recorded(task, **options):
+    engine = recorder(task)
+    parameters = last(federate(task, engine, **options))
+    return parameters, log_of(engine)
+
+
+@pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
+def test_recording_changes_no_bit_of_the_training(task):
+    plain, writing = compiled.engine(task), recorder(task)
+    for one, other in zip(run(task, plain), run(task, writing), strict=True):
+        assert np.array_equal(one.parameters, other.parameters)
+        assert np.array_equal(one.ndcg, other.ndcg)
+        assert np.array_equal(one.max_rr, other.max_rr)
+
+
+@pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
+def test_learning_from_the_whole_log_is_the_training_itself(task):
+    parameters, log = recorded(task)
+    assert np.abs(last(learn(task, log)) - parameters).max() < 1e-9
+    assert np.abs(learnt_slowly(task, log) - parameters).max() < 1e-9
+
+
+@pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
+def test_forgetting_is_training_from_scratch_on_the_others_logs(task):
+    _, log = recorded(task)
+    leaver = int(log.clients[0])
+    forgotten = last(learn(task, without(log, [leaver])))
+    assert np.abs(forgotten - learnt_slowly(task, log, [leaver])).max() < 1e-9
+    assert np.abs(forgotten - last(learn(task, log))).max() > 1e-4  # the leaver had taught something
+
+
+def test_whatever_the_leaver_logged_is_gone_to_the_last_bit():
+    task = TASKS["linear"]
+    _, log = recorded(task)
+    theirs = log.clients == 2
+    lied = log._replace(clicks=np.where(theirs[:, None], ~log.clicks, log.clicks) & (log.rankings >= 0))
+    assert np.array_equal(last(learn(task, without(log, [2]))), last(learn(task, without(lied, [2]))))
+    assert not np.array_equal(last(learn(task, log)), last(learn(task, lied)))
+
+
+def test_several_leave_as_one_after_the_other():
+    _, log = recorded(TASKS["linear"])
+    both, in_turn = without(log, [1, 3]), without(without(log, [3]), [1])
+    rest = only(log, [0, 2, 4])
+    for column in range(5):
+        assert np.array_equal(both[column], in_turn[column])
+        assert np.array_equal(both[column], rest[column])
+
+
+def test_a_row_is_a_search():
+    task = TASKS["patterned"]
+    _, log = recorded(task)
+    counts = np.diff(task.train.offsets)[log.queries]
+    assert log.clients[:15].tolist() == [0] * 4 + [1] * 2 + [2] * 3 + [3] * 4 + [4] * 2
+    assert log.rounds.tolist() == np.repeat(np.arange(1, 7), 15).tolist()
+    assert ((log.rankings >= 0).sum(axis=1) == np.minimum(counts, 10)).all()
+    assert (log.rankings.max(axis=1) < counts).all()
+    assert all(len(set(ranking[ranking >= 0])) == (ranking >= 0).sum() for ranking in log.rankings)
+    assert not log.clicks[log.rankings < 0].any()
+
+
+def test_clients_log_only_queries_that_they_hold():
+    _, log = recorded(TASKS["skewed"])
+    assert set(only(log, [0, 1]).queries.tolist()) <= {0, 1, 2, 3}
+    assert set(only(log, [2, 3, 4]).queries.tolist()) <= {4, 5, 6}
+
+
+def test_a_search_with_ten_results_takes_42_bytes():
+    _, log = recorded(TASKS["linear"])
+    assert size(log) == 9 * 5 * 4 * (4 + 4 + 4 + 10 * 2 + 10)
+
+
+def test_runs_recorded_one_after_the_other_are_sorted_by_round():
+    task = small()
+    engine = recorder(task)
+    for absent in ([0, 1, 2], [3, 4]):
+        list(federate(task, engine, without=absent))
+    _, log = recorded(task)
+    mixed = log_of(engine)
+    assert np.array_equal(mixed.rounds, log.rounds)
+    assert np.array_equal(mixed.clients, log.clients)
+
+
+def weighed(scores, ranking):
+    room = scratch(len(scores), len(ranking), 0, 1)
+    room.scores[:], room.ranking[:] = scores, ranking
+    listed = np.zeros(len(scores), dtype=bool)
+    weigh_list(len(scores), len(ranking), room, listed)
+    assert not listed.any()
+    return room
+
+
+lists = st.integers(1, 12).flatmap(
+    lambda count: st.tuples(
+        st.lists(st.floats(-1, 1), min_size=count, max_size=count), st.permutations(range(count)), st.integers(1, count)
+    )
+)
+
+
+@pytest.mark.parametrize("spread", [1.0, 30.0, 400.0, 1e4])
+@given(drawn=lists)
+def test_masses_of_a_given_list_are_right_whatever_the_scores(spread, drawn):
+    scores, ranking = spread * np.array(drawn[0]), np.array(drawn[1][: drawn[2]])
+    room = weighed(scores, ranking)
+    for rank in range(len(ranking)):
+        exact = log_mass(np.delete(scores, ranking[:rank]))
+        assert np.log(room.masses[rank]) + room.shifts[rank] == pytest.approx(exact, abs=1e-9 * (1 + spread))
+        assert room.masses[rank] >= room.chosen[rank] > 0
+
+
+@pytest.mark.parametrize("spread", [1.0, 30.0, 400.0, 1e4])
+@given(drawn=lists, pattern=st.integers(0, 2**12 - 1))
+def test_weights_of_a_given_list_are_those_of_pdgd(spread, drawn, pattern):
+    scores, ranking = spread * np.array(drawn[0]), np.array(drawn[1][: drawn[2]])
+    clicks = np.array([bool(pattern >> rank & 1) for rank in range(len(ranking))])
+    room = weighed(scores, ranking)
+    room.clicks[:] = clicks
+    found = pair_weights(len(ranking), False, room)
+    slow = pdgd.list_weights(pdgd.Session(np.empty((0, 0)), ranking, clicks, scores, 0))
+    assert found == bool(pdgd.preferences(clicks))
+    assert room.weights[: len(ranking)] == pytest.approx(slow, rel=1e-7, abs=1e-12)
+
+
+def test_a_log_comes_back_from_disk(tmp_path):
+    _, log = recorded(TASKS["linear"])
+    assert save(tmp_path / "log.npz", log) > size(log)
+    again = load(tmp_path / "log.npz")
+    assert all(np.array_equal(one, other) and one.dtype == other.dtype for one, other in zip(log, again, strict=True))
+    save(tmp_path / "log.npz", log._replace(queries=log.queries[1:]))
+    with pytest.raises(StorageError, match="is damaged"):
+        load(tmp_path / "log.npz")
+
+
+def test_a_logged_list_is_one_that_the_model_of_then_could_show():
+    """All parameters are zero in round one, so the first search of a client has a uniform list: rho = 1/2."""
+    task = TASKS["linear"]
+    _, log = recorded(task)
+    session = session_of(task, log, 0, np.zeros(6))
+    for one, other in pdgd.preferences(session.clicks):
+        assert pdgd.swap_weight(session.scores, session.ranking, one, other) == pytest.approx(0.5)
+
+
+def test_a_recorder_refuses_what_it_cannot_write_down():
+    task = small()
+    with pytest.raises(SpecError, match="train with the recorder first"):
+        log_of(recorder(task))
+    with pytest.raises(SpecError, match="pdgd"):
+        recorder(task._replace(learner=Evolution()))
+    with pytest.raises(SpecError, match="use pull = 0"):
+        recorder(task._replace(learner=pdgd.Pdgd(pull=0.1)))
+    batch = task._replace(federation=Central(8, 2))
+    with pytest.raises(SpecError, match="federated"):
+        list(run(batch, recorder(batch)))
+
+
+def test_a_list_too_long_to_number_is_refused():
+    task = small()._replace(train=collection([40_000], width=2), ranker=Linear())
+    with pytest.raises(SpecError, match="at most 32767"):
+        recorder(task)
+
+
+def test_an_empty_log_teaches_nothing():
+    assert list(learn(small(), Log(*(column[:0] for column in recorded(small())[1])))) == []
