@@ -130,7 +130,9 @@ def run_spec(
 
 @app.command()
 def reproduce(
-    ids: Annotated[list[str] | None, typer.Argument(help="Such as fpdgd/table2.", show_default=False)] = None,
+    ids: Annotated[
+        list[str] | None, typer.Argument(help="Such as fpdgd/table2, or a chapter: noniid.", show_default=False)
+    ] = None,
     list_: Annotated[bool, typer.Option("--list", help="All figures and tables.")] = False,
     only: Annotated[list[str] | None, typer.Option("--only", help="key=value; settings with it. May repeat.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Reduced form, a minute or so; not comparable.")] = False,
@@ -144,7 +146,7 @@ def reproduce(
 ) -> None:
     """Figures and tables of the papers, with a verdict for every published number."""
     from foltr.experiments import catalogue
-    from foltr.experiments.session import reproduced
+    from foltr.experiments.session import chapter, reproduced
 
     if list_ or not ids:
         figures = [catalogue.read(name) for name in catalogue.ids()]
@@ -152,11 +154,11 @@ def reproduce(
             _answer([{"id": f.id, "title": f.title, "source": f.source} for f in figures], True)
             return
         for figure in figures:
-            _out.print(f"{figure.id:<16} {figure.title}", highlight=False, soft_wrap=True)
+            _out.print(f"{figure.id:<20} {figure.title}", highlight=False, soft_wrap=True)
         if not list_:
             raise InputError("say which, such as: foltr reproduce fpdgd/table2 --quick")
         return
-    chosen = [catalogue.read(name) for name in ids]
+    chosen = [[catalogue.read(one) for one in catalogue.chosen(name)] for name in ids]
     how: dict[str, Any] = {
         "quick": quick,
         "only": only or [],
@@ -165,7 +167,9 @@ def reproduce(
         "jobs": jobs,
         "quiet": json_,
     }
-    answers = [reproduced(figure, out, **how) for figure in chosen]
+    answers: list[dict[str, Any]] = []
+    for name, figures in zip(ids, chosen, strict=True):
+        answers += [reproduced(figures[0], out, **how)] if len(figures) == 1 else chapter(name, figures, out, **how)
     if json_:
         _answer(answers[0] if len(answers) == 1 else answers, True)
 

@@ -72,8 +72,8 @@ _COLUMNS = [*_KEY, "metric", "value"]
 
 
 def _last(rows: Rows) -> Rows:
-    """Of the final ranker, or the whole discounted sum."""
-    kept = rows.filter(pl.col("metric").is_in([*OFFLINE, DISCOUNTED]))
+    """Of the final ranker, the whole discounted sum, and what else is known of the end."""
+    kept = rows.filter(~pl.col("metric").is_in(ONLINE))
     return kept.sort("round").group_by([*_KEY, "metric"]).agg(pl.col("value").last()).select(_COLUMNS)
 
 

@@ -7,13 +7,18 @@ import pytest
 
 from foltr.errors import InputError
 from foltr.experiments import catalogue
-from foltr.experiments.compare import CLAIMS, find, flat_label
-from foltr.experiments.spec import flat, folds_of, labels, plan, resolved
+from foltr.experiments.claims import CLAIMS
+from foltr.experiments.compare import find, flat_label
+from foltr.experiments.setting import flat, folds_of, resolved
+from foltr.experiments.spec import labels, plan
 from foltr.records import Run
 
 METRICS = {"offline_ndcg@10", "offline_mrr@10", "online_ndcg@10", "online_discounted", "online_max_rr"}
 PLACES = {"first", "fifth", "last_tenth", "final", "all"}
 KEYS = {"title", "question", "source", "figure", "base", "part", "expected", "claim", "comparison", "remarks"}
+
+OF_ONE = {"falls": set(), "falls-along": {"along"}, "above-own": {"than", "margin"}, "near-own": {"than", "margin"}}
+OF_ONE |= {"below": {"margin"}}
 
 every_figure = pytest.mark.parametrize("name", catalogue.ids())
 
@@ -123,17 +128,19 @@ def test_every_claim_finds_its_settings_and_each_one_its_partner(figure, planned
         if claim["kind"] == "common-factor":
             assert claim["source"] in {block["source"] for block in blocks(figure, "expected")}
             continue
-        assert claim["metric"] in METRICS
+        assert claim["metric"] in METRICS | {"residual"}
         assert claim.get("at", "final") in PLACES
         lefts = find(planned, claim["left"])
         assert lefts, claim["text"]
         for left in lefts:
             known = flat_label(left)
             assert set(claim.get("by", [])) <= set(known), claim["text"]
-            if claim["kind"] == "greater":
+            if "right" in claim:
                 partner = {**claim["right"], **{key: known[key] for key in claim.get("by", [])}}
                 (right,) = find(planned, partner)
                 assert right != left, claim["text"]
+            else:
+                assert OF_ONE[claim["kind"]] <= set(claim), claim["text"]
 
 
 @every_figure

@@ -5,7 +5,8 @@ import math
 import polars as pl
 import pytest
 
-from foltr.experiments.compare import claims, comparisons, find, judge, values, verdicts
+from foltr.experiments.claims import claims
+from foltr.experiments.compare import comparisons, find, judge, values, verdicts
 from foltr.records import Run
 from foltr.reporting.tables import paired_t
 

@@ -13,7 +13,7 @@ from laboratory import ended, singles, start
 
 from foltr.errors import StorageError
 from foltr.experiments import store
-from foltr.experiments.single import Single
+from foltr.experiments.evaluation import Single
 
 
 def full(*_, **__):

@@ -8,8 +8,8 @@ import pytest
 from laboratory import singles, the_run
 
 from foltr.experiments import store
+from foltr.experiments.evaluation import Single
 from foltr.experiments.run import compute, prepare
-from foltr.experiments.single import Single
 from foltr.experiments.spec import read, setting
 
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foltr.errors import InputError, SpecError
-from foltr.experiments.spec import TABLES, DataChoice, folds_of, labels, plan, read, resolved, setting
+from foltr.experiments.setting import TABLES, DataChoice, folds_of, resolved
+from foltr.experiments.spec import labels, plan, read, setting
 
 DATA = {"name": "synthetic-mq2007@60"}
 
@@ -25,7 +26,7 @@ def test_a_spec_that_only_names_its_data_is_fpdgd_without_privacy_as_published()
     assert resolved(made()) == {
         "data": {"name": "synthetic-mq2007@60", "folds": "1-5", "normalize": None},
         "ranker": {"kind": "linear"},
-        "learner": {"kind": "pdgd", "rate": 0.1, "losers": "one-below-last-click"},
+        "learner": {"kind": "pdgd", "rate": 0.1, "losers": "one-below-last-click", "pull": 0.0},
         "users": {"clicks": "navigational", "model": "cascade", "eta": 1.0, "shown": 10},
         "federation": {
             "kind": "federated",
@@ -34,9 +35,24 @@ def test_a_spec_that_only_names_its_data_is_fpdgd_without_privacy_as_published()
             "rounds": 1000,
             "cohort": None,
             "rule": "fedavg",
+            "assumed": None,
+            "on_alarm": False,
         },
         "privacy": {"kind": "none"},
         "runs": {"seeds": 1, "first_seed": 1, "evaluate_every": None},
+        "partition": {"kind": "none"},
+        "sharing": {"fraction": 0.0, "warm_up": 0},
+        "personal": {"kind": "none"},
+        "attack": {"by": "none", "attackers": 0, "knowledge": "partial"},
+        "forget": {
+            "way": "none",
+            "leavers": [0],
+            "z": 2.0,
+            "keep_every": 10,
+            "local_steps": 3,
+            "parts": 5,
+            "ridge": 10.0,
+        },
         "part": "",
     }
 
@@ -270,7 +286,7 @@ REFUSALS = {
         ["users", "'angry'", "perfect, navigational, informational, poison"],
     ),
     "unknown click model": (GOOD + 'users = { model = "dbn" }', ["users", "'dbn'", "cascade, position"]),
-    "unknown rule": (GOOD + 'federation = { rule = "krum" }', ["federation.rule: no rule 'krum'", "there are fedavg"]),
+    "unknown rule": (GOOD + 'federation = { rule = "mode" }', ["no rule 'mode'", "there are fedavg"]),
     "unknown scaling": (
         'data = { name = "mq2007", normalize = "log" }',
         ["data.normalize: no scaling 'log'", "none, query-minmax, zscore"],

@@ -21,7 +21,7 @@ from foltr.data.dataset import Dataset
 from foltr.data.letor_speed import measure_parse
 from foltr.engines import compiled
 from foltr.experiments import twin
-from foltr.experiments.single import offline_quality
+from foltr.experiments.evaluation import offline_quality
 from foltr.federation.rounds import Federated, Task
 from foltr.kernel import kernel
 from foltr.learners.pdgd import Pdgd

@@ -6,14 +6,17 @@
 [[claim]]         a published conclusion that numbers can decide
 [[comparison]]    two groups of settings side by side, with significance
 remarks           what was looked into, a list of sentences
+like, data        instead of all this: another figure's, on other collections
 """
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from foltr.errors import InputError
-from foltr.experiments.spec import Plan, flat, parsed_override, plan, resolved
+from foltr.experiments.setting import Plan, flat, resolved
+from foltr.experiments.spec import parsed_override, plan
 
 HOME = Path(__file__).parent / "figures"
 QUICK = "quick form: a tenth of the rounds, by default fold 1 and one seed; not comparable with the papers"
@@ -32,6 +35,17 @@ def ids() -> list[str]:
     return sorted(path.relative_to(HOME).with_suffix("").as_posix() for path in HOME.rglob("*.toml"))
 
 
+def chosen(name: str) -> list[str]:
+    """A figure's id, or all of a chapter, such as "poisoning"; in the order of their numbers."""
+    of_chapter = [one for one in ids() if one.startswith(f"{name.rstrip('/')}/")]
+    return sorted(of_chapter, key=_number) or [name]
+
+
+def _number(name: str) -> tuple[bool, list[int], str]:
+    figures = [int(digits) for digits in re.findall(r"\d+", name)]
+    return not figures, figures, name
+
+
 def read(name: str) -> Figure:
     """A figure by its id."""
     path = HOME / f"{name}.toml"
@@ -39,7 +53,16 @@ def read(name: str) -> Figure:
         raise InputError(f"no figure {name!r}; `foltr reproduce --list` shows all: {', '.join(ids())}")
     text = path.read_text(encoding="utf-8")
     content = tomllib.loads(text)
+    if "like" in content:
+        content = _on_other_data(read(content["like"]).content, content)
     return Figure(name, content["title"], content["question"], content["source"], content, text)
+
+
+def _on_other_data(content: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """The same figure for other collections, and without the claims that name a collection of their own."""
+    parts = [{**part, "sweep": {**part["sweep"], "data.name": other["data"]}} for part in content["part"]]
+    claims = [c for c in content.get("claim", []) if "data.name" not in c["left"]]
+    return {**content, "part": parts, "claim": claims, "title": other["title"], "source": other["source"]}
 
 
 def plan_of(figure: Figure, *, quick: bool = False, folds: str | None = None, seeds: int | None = None) -> Plan:

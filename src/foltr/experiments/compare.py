@@ -3,11 +3,10 @@
 import math
 from typing import Any, NamedTuple
 
-import numpy as np
 import polars as pl
 
 from foltr import records
-from foltr.experiments.spec import flat
+from foltr.experiments.setting import flat
 from foltr.types import Array
 
 Label = dict[str, Any]
@@ -115,68 +114,6 @@ def judge(ours: float, published: float, tolerance: str) -> str:
     return "reproduced" if abs(off) <= float(tolerance) + 1e-12 else f"off by {off:+.4f}"
 
 
-def claims(run: records.Run, figure: dict[str, Any]) -> list[dict[str, Any]]:
-    """Published conclusions that numbers can decide."""
-    if run.manifest.get("quick"):
-        return [{"claim": c["text"], "holds": None, "evidence": "quick form"} for c in figure.get("claim", [])]
-    return [{"claim": c["text"], **CLAIMS[c["kind"]](run, c)} for c in figure.get("claim", [])]
-
-
-def _matches(run: records.Run, claim: dict[str, Any]) -> list[tuple[str, Any, Any]]:
-    """Pairs of settings of the left and the right group that agree on the keys `by`."""
-    pairs = []
-    for left in find(run, claim["left"]):
-        mine = flat_label(left)
-        shared = {key: mine.get(key) for key in claim.get("by", [])}
-        for right in find(run, {**claim["right"], **shared}):
-            pairs.append((", ".join(f"{v}" for v in shared.values()), left, right))
-    return pairs
-
-
-def _greater(run: records.Run, claim: dict[str, Any]) -> dict[str, Any]:
-    """Every left setting is above its right one, by more than `margin` (0 if not given)."""
-    metric, at, margin = claim["metric"], claim.get("at", "final"), claim.get("margin", 0.0)
-    told, good = [], []
-    for name, left, right in _matches(run, claim):
-        a, b = values(run, left, metric, at), values(run, right, metric, at)
-        good.append(a.mean > b.mean + margin)
-        told.append(f"{name + ': ' if name else ''}{_n(a.mean)} against {_n(b.mean)}")
-    return _decided(good, told)
-
-
-def _falls(run: records.Run, claim: dict[str, Any]) -> dict[str, Any]:
-    """After a fifth of the run the metric is higher than in its last tenth."""
-    told, good = [], []
-    for setting in find(run, claim["left"]):
-        early = values(run, setting, claim["metric"], "fifth")
-        late = values(run, setting, claim["metric"], "last_tenth")
-        good.append(late.mean < early.mean)
-        label = ", ".join(str(flat_label(setting).get(key)) for key in claim.get("by", []))
-        told.append(f"{label + ': ' if label else ''}{_n(early.mean)} after a fifth, {_n(late.mean)} in the last tenth")
-    return _decided(good, told)
-
-
-def _common_factor(run: records.Run, claim: dict[str, Any]) -> dict[str, Any]:
-    """Ours / published is the same for all numbers of a source, up to `spread` (relative)."""
-    ratios = [v["ours"] / v["published"] for v in run.manifest["verdicts"]
-              if v["source"] == claim["source"] and v["ours"] is not None]  # fmt: skip
-    if not ratios:
-        return {"holds": None, "evidence": "no numbers"}
-    spread = max(ratios) / min(ratios) - 1
-    told = [f"ratios {min(ratios):.4f} to {max(ratios):.4f}, mean {np.mean(ratios):.4f}, spread {100 * spread:.2f} %"]
-    return _decided([spread <= claim["spread"]], told)
-
-
-def _decided(good: list[bool], told: list[str]) -> dict[str, Any]:
-    if not good:
-        return {"holds": None, "evidence": "the data for it is not here"}
-    held = f"{sum(good)} of {len(good)}: " if len(good) > 1 else ""
-    return {"holds": all(good), "evidence": held + "; ".join(told)}
-
-
-CLAIMS = {"greater": _greater, "falls": _falls, "common-factor": _common_factor}
-
-
 def comparisons(run: records.Run, figure: dict[str, Any], test: Any) -> list[dict[str, Any]]:
     """Tables of two methods side by side over the runs both have; `test(left, right) -> (t, p)` is a paired test."""
     tables = []
@@ -225,7 +162,3 @@ def _mark(difference: float, corrected_p: float | None) -> str:
 
 def _short(key: str) -> str:
     return key.rsplit(".", 1)[-1]
-
-
-def _n(number: float) -> str:
-    return f"{number:.1f}" if abs(number) >= 10 else f"{number:.4f}"

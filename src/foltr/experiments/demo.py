@@ -7,7 +7,8 @@ from rich.console import Console
 
 from foltr.experiments.run import results
 from foltr.experiments.session import carry_out
-from foltr.experiments.spec import Plan, plan
+from foltr.experiments.setting import Plan
+from foltr.experiments.spec import plan
 
 _DATA = {"name": "synthetic-mq2007@600", "folds": "1-2"}
 _CLIENTS = {"clients": 200, "interactions": 4, "rounds": 300}

@@ -15,11 +15,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from foltr.data.catalog import load as load_fold
 from foltr.errors import FoltrError
-from foltr.experiments import store
-from foltr.experiments.single import Single, Tick, execute
-from foltr.experiments.spec import Setting
+from foltr.experiments import population, store
+from foltr.experiments.evaluation import Single, Tick
+from foltr.experiments.setting import Setting
+from foltr.experiments.single import execute
 
 
 class Job(NamedTuple):
@@ -135,8 +135,7 @@ def _in_worker(job: Job, out: Path, threads: int) -> None:
 
 def _one(job: Job, out: Path, threads: int) -> Iterator[Event]:
     """Ticks of one job, put together so that there are not too many; the result goes to disk."""
-    data = job.setting.data
-    fold = load_fold(data.name, fold=job.fold, normalize=data.normalize)
+    fold = population.load(job.setting.data, job.fold)
     waiting, total, last = 0, 0.0, 0
     for word in execute(job.setting, fold, job.seed, threads):
         if isinstance(word, Single):

@@ -20,13 +20,14 @@ import polars as pl
 
 import foltr
 from foltr import records
-from foltr.data import catalog
 from foltr.data.dataset import Fold
 from foltr.errors import DataMissing
 from foltr.experiments import store
+from foltr.experiments.evaluation import Single
 from foltr.experiments.pool import Event, Job, perform
-from foltr.experiments.single import Single, interactions_in, task_of
-from foltr.experiments.spec import Plan, Setting, folds_of, labels, resolved
+from foltr.experiments.population import interactions_in, load, task_of
+from foltr.experiments.setting import Plan, Setting, folds_of, resolved
+from foltr.experiments.spec import labels
 from foltr.federation.rounds import Federated
 from foltr.learners.evolution import Evolution, nominal_epsilon, outcomes
 from foltr.privacy.mechanisms import RandomizedResponse, statement
@@ -55,7 +56,7 @@ def prepare(plan: Plan, out: Path) -> Prepared:
         for fold_number in folds_of(setting.data):
             where = (setting.data.name, setting.data.normalize, fold_number)
             if where not in loaded:
-                loaded[where] = catalog.load(where[0], fold=fold_number, normalize=where[1])
+                loaded[where] = load(setting.data, fold_number)
             fold = loaded[where]
             task_of(setting, fold, 0)
             for seed in range(setting.runs.first_seed, setting.runs.first_seed + setting.runs.seeds):
@@ -72,7 +73,8 @@ def available(plan: Plan) -> tuple[Plan, list[str]]:
     missing: list[str] = []
     for name in dict.fromkeys(setting.data.name for setting in plan.settings):
         try:
-            catalog.load(name, fold=folds_of(next(s for s in plan.settings if s.data.name == name).data)[0])
+            data = next(setting.data for setting in plan.settings if setting.data.name == name)
+            load(data, folds_of(data)[0])
         except DataMissing:
             missing.append(name)
     return plan._replace(settings=[s for s in plan.settings if s.data.name not in missing]), missing
@@ -137,6 +139,8 @@ def _rows(setting: int, job: Job, single: Single) -> pl.DataFrame:
     names = [*records.ONLINE, records.DISCOUNTED, *records.OFFLINE]
     blocks = [(name, single.rounds, values) for name, values in zip(names[:3], single.online, strict=True)]
     blocks += [(name, single.evaluated, values) for name, values in zip(names[3:], single.offline, strict=True)]
+    further = zip(single.names, single.more, strict=True)
+    blocks += [(str(name), single.evaluated[-1:], value[None]) for name, value in further]
     frames = [
         pl.DataFrame(
             {"round": rounds.astype(np.int64), "value": values}, schema={"round": pl.Int64, "value": pl.Float64}

@@ -18,9 +18,10 @@ from foltr import records
 from foltr.errors import DataMissing, Interrupted
 from foltr.experiments import catalogue, compare
 from foltr.experiments.catalogue import Figure
+from foltr.experiments.claims import claims
+from foltr.experiments.population import interactions_in
 from foltr.experiments.run import available, compute, finish, prepare, results, to_do, write_json
-from foltr.experiments.single import interactions_in
-from foltr.experiments.spec import Plan
+from foltr.experiments.setting import Plan
 
 _SMOOTH = 0.2  # weight of the newest word in the quality that is shown
 
@@ -142,6 +143,23 @@ def reproduced(
     return answer
 
 
+def chapter(name: str, figures: list[Figure], out: Path, **how: Any) -> list[dict[str, Any]]:
+    """All figures of a chapter that can be made here, and one page of them."""
+    from foltr.reporting.page import write_page
+
+    console, answers = Console(stderr=how["quiet"]), []
+    for figure in figures:
+        try:
+            answers.append(reproduced(figure, out, **how))
+        except DataMissing as problem:
+            console.print(str(problem), style="dim", highlight=False)
+    if not answers:
+        raise DataMissing(f"{name}: no figure of it can be made with the data on this machine: foltr data list")
+    page = write_page([Path(one["dir"]) for one in answers], out / f"{name.strip('/')}.html", title=f"foltr: {name}")
+    console.print(f"The page of all: {page}", highlight=False, soft_wrap=True)
+    return answers
+
+
 def judged(run: records.Run, figure: Figure, missing: list[str]) -> records.Run:
     """The run with verdicts, claims and comparisons in its manifest."""
     from foltr.reporting.tables import paired_t
@@ -149,7 +167,7 @@ def judged(run: records.Run, figure: Figure, missing: list[str]) -> records.Run:
     content = figure.content
     run.manifest["verdicts"] = compare.verdicts(run, content, missing)
     run.manifest["comparisons"] = compare.comparisons(run, content, paired_t)
-    run.manifest["claims"] = compare.claims(run, content)
+    run.manifest["claims"] = claims(run, content)
     run.manifest["remarks"] = [*content.get("remarks", []), *_missing_words(missing)]
     write_json(run.dir / "manifest.json", run.manifest)
     return run

@@ -1,73 +1,20 @@
 """One TOML says everything: read a spec, spread its sweep, refuse what cannot be before anything is computed.
 
-Each table is a struct that stands beside its algorithm, with the papers' values as defaults; this module only puts
-them together. A setting is one point of the sweep; its label is what sets it apart from the others.
+A setting is one point of the sweep; its label is what sets it apart from the others.
 """
 
 import itertools
-import math
 import re
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec import inspect
 
-from foltr.clicks.models import Users
-from foltr.data.normalize import KINDS as SCALINGS
 from foltr.errors import InputError, SpecError
-from foltr.federation.aggregate import RULES
-from foltr.federation.rounds import Central, Federated
-from foltr.learners.evolution import Evolution
-from foltr.learners.pdgd import Pdgd
-from foltr.privacy.mechanisms import Fpdgd, NoPrivacy, RandomizedResponse
-from foltr.rankers import Linear, Mlp
-
-
-class DataChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    name: str
-    folds: str | int | list[int] = "1-5"
-    normalize: str | None = None  # None: as is usual for the collection
-
-
-class Runs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    seeds: Annotated[int, msgspec.Meta(ge=1)] = 1
-    first_seed: Annotated[int, msgspec.Meta(ge=0, le=2**62)] = 1
-    evaluate_every: Annotated[int, msgspec.Meta(ge=1)] | None = None  # None: about a hundred times a run
-
-
-class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One point of a sweep, complete."""
-
-    data: DataChoice
-    ranker: Linear | Mlp
-    learner: Pdgd | Evolution
-    users: Users
-    federation: Federated | Central
-    privacy: NoPrivacy | Fpdgd | RandomizedResponse
-    runs: Runs
-    part: str = ""
-
-
-class Plan(NamedTuple):
-    """All settings of a run, and what it is called."""
-
-    name: str
-    settings: list[Setting]
-    text: str  # the spec as given
-
-
-# table -> kind -> struct; the first kind is the default
-TABLES: dict[str, dict[str, type[msgspec.Struct]]] = {
-    "data": {"": DataChoice},
-    "ranker": {"linear": Linear, "mlp": Mlp},
-    "learner": {"pdgd": Pdgd, "evolution": Evolution},
-    "users": {"": Users},
-    "federation": {"federated": Federated, "central": Central},
-    "privacy": {"none": NoPrivacy, "fpdgd": Fpdgd, "randomized-response": RandomizedResponse},
-    "runs": {"": Runs},
-}
+from foltr.experiments.checks import check
+from foltr.experiments.setting import TABLES, Plan, Setting, flat, resolved
 
 
 def read(path: Path, overrides: list[str] | None = None) -> Plan:
@@ -125,97 +72,6 @@ def setting(raw: dict[str, Any], *, where: str = "spec") -> Setting:
     return made
 
 
-def check(made: Setting, *, where: str = "spec") -> None:
-    """Pairs that make no sense and numbers out of range are refused, with the right choices."""
-    complaint = _check_pairs(made) or _check_data(made.data) or _check_numbers(made)
-    if complaint:
-        raise SpecError(f"{where}: {complaint}")
-
-
-def _check_pairs(made: Setting) -> str:
-    learner, federation, privacy = made.learner, made.federation, made.privacy
-    evolution = isinstance(learner, Evolution)
-    if evolution and isinstance(federation, Central):
-        return 'learner.kind = "evolution" needs clients; use federation = { clients = ..., rounds = ... }'
-    if isinstance(federation, Central) and not isinstance(privacy, NoPrivacy):
-        return 'federation.kind = "central" sends no updates; use privacy = { kind = "none" }'
-    if evolution and isinstance(privacy, Fpdgd):
-        return 'privacy.kind = "fpdgd" noises parameters, which evolution does not send; use "randomized-response"'
-    if not evolution and isinstance(privacy, RandomizedResponse):
-        return 'privacy.kind = "randomized-response" belongs to learner.kind = "evolution"; for pdgd use "fpdgd"'
-    if not evolution and isinstance(made.ranker, Mlp) and made.ranker.activation == "relu":
-        return 'ranker.activation = "relu" starts at zero, where pdgd finds no direction; use "sigmoid"'
-    return _check_federated(made, federation) if isinstance(federation, Federated) else ""
-
-
-def _check_data(data: DataChoice) -> str:
-    if data.normalize is not None and data.normalize not in SCALINGS:
-        return f"data.normalize: no scaling {data.normalize!r}; there are {', '.join(SCALINGS)}"
-    return _folds(data.folds)[1]
-
-
-_MOST = 10**9  # of anything that is counted
-
-
-def _check_numbers(made: Setting) -> str:
-    for key, value in flat(resolved(made)).items():
-        if isinstance(value, float) and math.isinf(value):
-            return f"{key} = {value}: expected a finite number"
-        if key != "runs.first_seed" and isinstance(value, int) and value > _MOST:
-            return f"{key} = {value}: that is out of reach; use at most {_MOST:,}"
-    return ""
-
-
-def _check_federated(made: Setting, federation: Federated) -> str:
-    interactions = federation.interactions
-    fewest = min(interactions) if isinstance(interactions, tuple) else interactions
-    if federation.rule not in RULES:
-        return f"federation.rule: no rule {federation.rule!r}; there are {', '.join(RULES)}"
-    if federation.cohort is not None and federation.cohort > federation.clients:
-        return (
-            f"federation.cohort = {federation.cohort} of {federation.clients} clients; use at most {federation.clients}"
-        )
-    if isinstance(made.learner, Evolution) and made.learner.antithetic and fewest < 2:
-        return "federation.interactions: antithetic evolution splits them in two halves; use at least 2 for each client"
-    if isinstance(made.learner, Evolution) and made.learner.objective == "dcg" and made.users.shown < 2:
-        return "users.shown: the dcg objective needs a list of at least 2"
-    return ""
-
-
-def folds_of(data: DataChoice) -> list[int]:
-    """ "1-5", "1,3", 2 or [1, 2] as a list."""
-    chosen, complaint = _folds(data.folds)
-    if complaint:
-        raise SpecError(complaint)
-    return chosen
-
-
-def _folds(folds: str | int | list[int]) -> tuple[list[int], str]:
-    """The chosen folds, and what is wrong with them."""
-    said = f"data.folds = {folds!r}: "
-    if isinstance(folds, str):
-        ranges = [re.fullmatch(r"\s*(\d{1,3})\s*(?:-\s*(\d{1,3}))?\s*", piece) for piece in folds.split(",")]
-        found = [range(int(one[1]), int(one[2] or one[1]) + 1) for one in ranges if one]
-        if len(found) < len(ranges):
-            return [], said + "expected a number, a range such as 1-5, or a list such as 1,3"
-        if not all(found):
-            return [], said + "that is no fold at all; the first number must not be the larger"
-        chosen = [fold for one in found for fold in one]
-    else:
-        chosen = [folds] if isinstance(folds, int) else folds
-    if not chosen or min(chosen) < 1:
-        return [], said + "folds count from 1, and there must be one at least"
-    if len(set(chosen)) < len(chosen):
-        return [], said + "a fold is named twice"
-    return chosen, ""
-
-
-def resolved(made: Setting) -> dict[str, Any]:
-    """A setting as plain data, every default written out."""
-    plain: dict[str, Any] = msgspec.to_builtins(made)
-    return plain
-
-
 def labels(settings: list[Setting]) -> list[dict[str, Any]]:
     """What sets each setting apart: as few keys as tell them all apart, the part first."""
     known = [flat(resolved(made)) for made in settings]
@@ -226,14 +82,6 @@ def labels(settings: list[Setting]) -> list[dict[str, Any]]:
         if now > apart:
             told, apart = [*told, key], now
     return [{k: one[k] for k in told if k in one} for one in known]
-
-
-def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested tables as one, with dotted keys."""
-    out: dict[str, Any] = {}
-    for key, value in tree.items():
-        out |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return out
 
 
 def _put(tree: dict[str, Any], key: str, value: Any, done: str = "") -> dict[str, Any]:

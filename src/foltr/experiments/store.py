@@ -27,12 +27,13 @@ import numpy as np
 
 import foltr
 from foltr.errors import StorageError
-from foltr.experiments.single import Single
-from foltr.experiments.spec import Setting, resolved
+from foltr.experiments.evaluation import Single
+from foltr.experiments.setting import Setting, resolved
 
 # the modules that decide numbers; the data's own checksum stands for how it was read
 _NUMERIC = ("rng", "intrinsics", "kernel", "metrics", "rankers/", "clicks/", "learners/", "privacy/mechanisms",
-            "federation/", "engines/compiled", "experiments/single")  # fmt: skip
+            "federation/", "engines/compiled", "experiments/single", "experiments/evaluation", "experiments/forgetting",
+            "experiments/population", "attacks/", "unlearning/", "data/partition")  # fmt: skip
 
 
 def key_of(made: Setting, *, checksum: str, fold: int, seed: int) -> str:

@@ -1,0 +1,119 @@
+"""Pairs that make no sense and numbers out of range are refused before anything is computed, with the right choices."""
+
+import math
+
+from foltr.attacks.choice import AttackChoice
+from foltr.attacks.choice import check as check_attack
+from foltr.data.normalize import KINDS as SCALINGS
+from foltr.errors import SpecError
+from foltr.experiments.setting import DataChoice, Setting, assumed, chosen_folds, flat, resolved
+from foltr.federation.aggregate import check_rule
+from foltr.federation.personal import Clusters, FedPer, Together
+from foltr.federation.rounds import Central, Federated
+from foltr.learners.evolution import Evolution
+from foltr.privacy.mechanisms import Fpdgd, NoPrivacy, RandomizedResponse
+from foltr.rankers import Mlp
+
+
+def check(made: Setting, *, where: str = "spec") -> None:
+    """Raises SpecError with the first complaint."""
+    complaint = _check_pairs(made) or _check_data(made.data) or _check_numbers(made)
+    if complaint:
+        raise SpecError(f"{where}: {complaint}")
+
+
+def _check_pairs(made: Setting) -> str:
+    learner, federation, privacy = made.learner, made.federation, made.privacy
+    evolution = isinstance(learner, Evolution)
+    if evolution and isinstance(federation, Central):
+        return 'learner.kind = "evolution" needs clients; use federation = { clients = ..., rounds = ... }'
+    if isinstance(federation, Central) and not isinstance(privacy, NoPrivacy):
+        return 'federation.kind = "central" sends no updates; use privacy = { kind = "none" }'
+    if evolution and isinstance(privacy, Fpdgd):
+        return 'privacy.kind = "fpdgd" noises parameters, which evolution does not send; use "randomized-response"'
+    if not evolution and isinstance(privacy, RandomizedResponse):
+        return 'privacy.kind = "randomized-response" belongs to learner.kind = "evolution"; for pdgd use "fpdgd"'
+    if not evolution and isinstance(made.ranker, Mlp) and made.ranker.activation == "relu":
+        return 'ranker.activation = "relu" starts at zero, where pdgd finds no direction; use "sigmoid"'
+    if isinstance(federation, Federated):
+        return _check_federated(made, federation)
+    return _check_central(made)
+
+
+def _check_central(made: Setting) -> str:
+    plain = Setting(made.data, made.ranker, made.learner, made.users, made.federation, made.privacy, made.runs)
+    for table in ("partition", "sharing", "personal", "attack", "forget"):
+        if getattr(made, table) != getattr(plain, table):
+            return f'{table} is about clients; use federation = {{ clients = ..., rounds = ... }} instead of "central"'
+    return ""
+
+
+def _check_data(data: DataChoice) -> str:
+    if data.normalize is not None and data.normalize not in SCALINGS:
+        return f"data.normalize: no scaling {data.normalize!r}; there are {', '.join(SCALINGS)}"
+    return chosen_folds(data.folds)[1]
+
+
+_MOST = 10**9  # of anything that is counted
+
+
+def _check_numbers(made: Setting) -> str:
+    for key, value in flat(resolved(made)).items():
+        if isinstance(value, float) and math.isinf(value):
+            return f"{key} = {value}: expected a finite number"
+        if key != "runs.first_seed" and isinstance(value, int) and value > _MOST:
+            return f"{key} = {value}: that is out of reach; use at most {_MOST:,}"
+    return ""
+
+
+def _check_federated(made: Setting, federation: Federated) -> str:
+    interactions = federation.interactions
+    fewest = min(interactions) if isinstance(interactions, tuple) else interactions
+    if federation.cohort is not None and federation.cohort > federation.clients:
+        return (
+            f"federation.cohort = {federation.cohort} of {federation.clients} clients; use at most {federation.clients}"
+        )
+    complaint = _check_defence(made, federation) or _check_forgetting(made) or _check_personal(made, federation)
+    if complaint:
+        return complaint
+    if isinstance(made.learner, Evolution) and made.learner.antithetic and fewest < 2:
+        return "federation.interactions: antithetic evolution splits them in two halves; use at least 2 for each client"
+    if isinstance(made.learner, Evolution) and made.learner.objective == "dcg" and made.users.shown < 2:
+        return "users.shown: the dcg objective needs a list of at least 2"
+    return ""
+
+
+def _check_defence(made: Setting, federation: Federated) -> str:
+    taking_part = federation.cohort or federation.clients
+    try:
+        check_attack(made.attack, federation.clients)
+        check_rule(federation.rule, taking_part, assumed(made, federation))
+    except SpecError as problem:
+        return f"federation.rule, attack: {problem}"
+    plain = made.attack == AttackChoice() and federation.rule == "fedavg" and not federation.on_alarm
+    if isinstance(made.learner, Evolution) and not plain:
+        return 'learner.kind = "evolution" sends values, not models: no attack and no rule but fedavg'
+    if federation.on_alarm and (federation.cohort is not None or federation.clients < 3):
+        return "federation.on_alarm watches the same clients in every round: no cohort, and at least 3 clients"
+    return ""
+
+
+def _check_forgetting(made: Setting) -> str:
+    if made.forget.way != "none" and made.attack != AttackChoice():
+        return "forget brings its own attack, by those who leave; leave out the attack table"
+    return ""
+
+
+def _check_personal(made: Setting, federation: Federated) -> str:
+    kind = made.personal
+    if isinstance(kind, Together):
+        return ""
+    if isinstance(kind, FedPer) and not isinstance(made.ranker, Mlp):
+        return 'personal.kind = "fedper" keeps an output layer, which a linear ranker has not; use ranker.kind = "mlp"'
+    if isinstance(made.learner, Evolution) or not isinstance(made.privacy, NoPrivacy) or federation.cohort is not None:
+        return "personal rankers are made by pdgd without privacy, with everybody in every round (no federation.cohort)"
+    if federation.rule != "fedavg" or made.attack != AttackChoice():
+        return "personal rankers are averaged plainly: use federation.rule = fedavg, and no attack"
+    if isinstance(kind, Clusters) and kind.count > federation.clients:
+        return f"personal.count = {kind.count} groups of {federation.clients} clients; use at most {federation.clients}"
+    return ""
