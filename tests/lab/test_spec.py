@@ -46,7 +46,7 @@ def test_a_spec_that_only_names_its_data_is_fpdgd_without_privacy_as_published()
         "attack": {"by": "none", "attackers": 0, "knowledge": "partial"},
         "forget": {
             "way": "none",
-            "leavers": [0],
+            "leavers": (0,),
             "z": 2.0,
             "keep_every": 10,
             "local_steps": 3,

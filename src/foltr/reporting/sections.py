@@ -5,6 +5,7 @@ from typing import Any
 from foltr.records import Run
 from foltr.reporting.curves import caption, curve_metrics, curve_svg
 from foltr.reporting.labels import KEY_NAMES, metric_name, setting_name
+from foltr.reporting.matrix import gains, matrices
 from foltr.reporting.numbers import difference, mean_sd, number, p_value
 from foltr.reporting.provenance import data_facts, details, privacy_statements
 from foltr.reporting.tables import main_metrics, mark, settings_table, significance
@@ -22,7 +23,9 @@ def section(run: Run, place: int) -> dict[str, Any]:
         "quick": bool(manifest.get("quick")),
         "data": data_facts(run),
         "size": _size(run),
-        "figures": _figures(run, place),
+        "figures": [] if figure.get("matrix") else _figures(run, place),
+        "matrices": matrices(run),
+        "gains": gains(run),
         "verdicts": [_verdict(verdict) for verdict in manifest.get("verdicts") or []],
         "verdict_summary": verdict_summary(manifest.get("verdicts") or []),
         "claims": [_claim(claim) for claim in manifest.get("claims") or []],
