@@ -9,7 +9,7 @@ from foltr.errors import SpecError
 from foltr.federation.rounds import Federated
 from foltr.unlearning.cost import Cost, together, walk
 from foltr.unlearning.episode import episode
-from foltr.unlearning.exact import exact_ways
+from foltr.unlearning.exact import WAYS, exactly
 from foltr.unlearning.history import gather
 from foltr.unlearning.recording import log_of, recorder
 from foltr.unlearning.replay import replay
@@ -88,10 +88,10 @@ def test_an_episode_that_makes_no_sense_computes_nothing():
 
 @pytest.fixture(scope="module")
 def exact():
-    return exact_ways(TASK, leavers=[5], z=2.0, parts=3, ridge=1.0)
+    return {way: exactly(way, TASK, leavers=[5], z=2.0, parts=3, ridge=1.0) for way in WAYS}
 
 
-@pytest.mark.parametrize("way", ["logs", "shards", "statistics"])
+@pytest.mark.parametrize("way", WAYS)
 def test_exact_ways_leave_no_residual(exact, way):
     assert exact[way].residual < 1e-6
     assert residual(exact[way].parameters, exact[way].before) > 1e-3
@@ -116,4 +116,4 @@ def test_costs_of_exact_ways_by_hand(exact):
 
 def test_an_attack_that_would_blow_up_a_small_shard_is_refused():
     with pytest.raises(SpecError, match="1 attacking of 1"):
-        exact_ways(TASK, leavers=[5], z=2.0, parts=6)
+        exactly("shards", TASK, leavers=[5], z=2.0, parts=6)

@@ -14,7 +14,7 @@ from foltr.federation.rounds import Task
 from foltr.types import Array
 from foltr.unlearning.cost import Cost, Walk, walk
 from foltr.unlearning.episode import episode
-from foltr.unlearning.exact import exact_ways
+from foltr.unlearning.exact import exactly
 from foltr.unlearning.request import check, check_attack, check_leavers
 from foltr.unlearning.rounds import federate
 
@@ -63,7 +63,7 @@ def _calibrated(made: Setting, fold: Fold, task: Task, threads: int, every: int)
 
 def _exact(made: Setting, fold: Fold, task: Task) -> tuple[Walk, dict[str, float]]:
     forget = made.forget
-    one = exact_ways(task, leavers=forget.leavers, z=forget.z, parts=forget.parts, ridge=forget.ridge)[forget.way]
+    one = exactly(forget.way, task, leavers=forget.leavers, z=forget.z, parts=forget.parts, ridge=forget.ridge)
     further = {"attacked": _ndcg(made, fold, one.before), "residual": one.residual, **_costs(one.cost)}
     return Walk(np.array([made.federation.rounds]), one.parameters[None], one.cost), further
 

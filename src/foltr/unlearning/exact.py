@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from foltr.errors import SpecError
 from foltr.federation.rounds import Task
 from foltr.types import Array
 from foltr.unlearning import shards, statistics
@@ -28,21 +29,26 @@ class Exact(NamedTuple):
     cost: Cost
 
 
-def exact_ways(
-    task: Task, *, leavers: Sequence[int], z: float = 2.0, parts: int = 5, ridge: float = 10.0
-) -> dict[str, Exact]:
-    """Replay of logs and statistics after one federation, shards after one of their own."""
+WAYS = ("logs", "shards", "statistics")
+
+
+def exactly(
+    way: str, task: Task, *, leavers: Sequence[int], z: float = 2.0, parts: int = 5, ridge: float = 10.0
+) -> Exact:
+    """Replay of logs or statistics after a federation, or shards, which are federations of their own."""
     check_learning(task)
     check_leavers(task, leavers)
     check_attack(task, leavers=leavers, z=z)
+    if way not in WAYS:
+        raise SpecError(f"no exact way {way!r}; there are {', '.join(WAYS)}")
+    if way == "shards":
+        return _by_shards(task, leavers, z, parts)
     engine = recorder(task)
     attacked = walk(federate(task, engine, tamper=negate(leavers, z))).parameters[-1]
     log = log_of(engine)
-    return {
-        "logs": _by_logs(task, attacked, log, leavers),
-        "shards": _by_shards(task, leavers, z, parts),
-        "statistics": _by_statistics(task, log, leavers, ridge),
-    }
+    if way == "statistics":
+        return _by_statistics(task, log, leavers, ridge)
+    return _by_logs(task, attacked, log, leavers)
 
 
 def _by_logs(task: Task, attacked: Array, log: Log, leavers: Sequence[int]) -> Exact:
