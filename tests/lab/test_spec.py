@@ -254,6 +254,7 @@ GOOD = 'data = { name = "synthetic-mq2007@60" }\n'
 ES = 'learner = { kind = "evolution" }\n'
 NOTICED = 'privacy = { kind = "randomized-response" }\n'
 
+LOADED = GOOD.replace("@60", "@40")  # what is refused once the data is known
 REFUSALS = {
     "unknown table": (GOOD + "federaton = {}", ["federaton: no such key", "data, ranker, learner, users, federation"]),
     "unknown key": (
@@ -287,6 +288,82 @@ REFUSALS = {
     ),
     "unknown click model": (GOOD + 'users = { model = "dbn" }', ["users", "'dbn'", "cascade, position"]),
     "unknown rule": (GOOD + 'federation = { rule = "mode" }', ["no rule 'mode'", "there are fedavg"]),
+    "unknown attack": (GOOD + 'attack = { by = "magic" }', ["attack", "no attack 'magic'", "poison, lie, fang"]),
+    "half of the clients attack": (
+        GOOD + 'federation = { clients = 10 }\nattack = { by = "lie", attackers = 5 }',
+        ["5 attackers among 10 clients", "use 0 to 4"],
+    ),
+    "half of the clients poison": (
+        GOOD + 'federation = { clients = 10 }\nattack = { by = "poison", attackers = 5 }',
+        ["5 attackers among 10 clients", "use 0 to 4"],
+    ),
+    "attackers without an attack": (GOOD + "attack = { attackers = 1 }", ["without an attack", "say attack.by"]),
+    "a trimmed mean that leaves nothing": (
+        GOOD + 'federation = { clients = 6, rule = "trimmed_mean", assumed = 3 }',
+        ["'trimmed_mean' with 6 clients cannot assume 3", "use 0 to 2"],
+    ),
+    "bulyan with too few": (
+        GOOD + 'federation = { clients = 10, rule = "bulyan", assumed = 2 }',
+        ["'bulyan' with 10 clients cannot assume 2", "n >= 4 m + 3", "use 0 to 1"],
+    ),
+    "a rule for values": (
+        GOOD + 'learner = { kind = "evolution" }\nfederation = { clients = 9, rule = "median" }',
+        ["evolution", "no rule but fedavg"],
+    ),
+    "an alarm over cohorts": (
+        GOOD + 'federation = { clients = 9, cohort = 5, rule = "median", on_alarm = true }',
+        ["federation.on_alarm watches the same clients"],
+    ),
+    "fedper without a layer": (
+        GOOD + 'federation = { clients = 4 }\npersonal = { kind = "fedper" }',
+        ['personal.kind = "fedper" keeps an output layer', 'ranker.kind = "mlp"'],
+    ),
+    "more groups than clients": (
+        GOOD + 'federation = { clients = 4 }\npersonal = { kind = "clusters", count = 5 }',
+        ["personal.count = 5 groups of 4 clients", "use at most 4"],
+    ),
+    "a personal ranker under attack": (
+        GOOD + 'federation = { clients = 4 }\npersonal = { kind = "alone" }\nattack = { by = "lie", attackers = 1 }',
+        ["personal rankers are averaged plainly"],
+    ),
+    "a partition of the centre": (
+        GOOD + 'federation = { kind = "central" }\npartition = { kind = "clicks" }',
+        ["partition is about clients"],
+    ),
+    "a partition of other clients": (
+        LOADED + 'federation = { clients = 7, interactions = 5 }\npartition = { kind = "labels" }',
+        ["federation.clients = 7: this partition makes 3 clients (grade 0, grade 1, grade 2)", "clients = 3"],
+    ),
+    "intents where there are none": (
+        LOADED + 'federation = { clients = 4 }\npartition = { kind = "intents" }',
+        ["an intent finds a document relevant or not"],
+    ),
+    "two grades of two": (
+        'data = { name = "synthetic-intents@20" }\nfederation = { clients = 1 }\n'
+        'partition = { kind = "labels", per_client = 2 }',
+        ["per_client=2 of 2 grades leaves no skew", "use 1 to 1"],
+    ),
+    "forgetting somebody else": (
+        LOADED + 'federation = { clients = 10, interactions = 5 }\nforget = { way = "calibrated", leavers = [10] }',
+        ["client 10 never took part", "0 .. 9"],
+    ),
+    "forgetting with rounds too far apart": (
+        LOADED + 'federation = { clients = 10, interactions = 5, rounds = 20 }\n'
+        'forget = { way = "calibrated", keep_every = 21 }',
+        ["keep_every = 21: use 1 .. 20"],
+    ),
+    "forgetting with as many steps": (
+        LOADED + 'federation = { clients = 10, interactions = 5 }\nforget = { way = "calibrated", local_steps = 5 }',
+        ["local_steps = 5", "use 1 .. 4"],
+    ),
+    "forgetting everybody": (
+        LOADED + 'federation = { clients = 2, interactions = 5 }\nforget = { way = "retrain", leavers = [0, 1] }',
+        ["all 2 clients leave", "name at most 1"],
+    ),
+    "forgetting under another attack": (
+        GOOD + 'federation = { clients = 9 }\nattack = { by = "lie", attackers = 1 }\nforget = { way = "retrain" }',
+        ["forget brings its own attack"],
+    ),
     "unknown scaling": (
         'data = { name = "mq2007", normalize = "log" }',
         ["data.normalize: no scaling 'log'", "none, query-minmax, zscore"],

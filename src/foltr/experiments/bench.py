@@ -22,6 +22,7 @@ from foltr.data.letor_speed import measure_parse
 from foltr.engines import compiled
 from foltr.experiments import twin
 from foltr.experiments.evaluation import offline_quality
+from foltr.experiments.rule_speed import measure_rules
 from foltr.federation.rounds import Federated, Task
 from foltr.kernel import kernel
 from foltr.learners.pdgd import Pdgd
@@ -85,6 +86,8 @@ def measure(*, smoke: bool = False, say: Callable[[str], None] = lambda _: None)
             }
     out["bandwidth_gb_s"] = out["scoring"]["mslr-shape"]["1"]["gb_s"]
     out["parse"] = parse
+    say("rules")
+    out["rules"] = measure_rules(smoke=smoke)
     out["peak_mb"] = _peak_mb()
     out["smoke"] = smoke
     return out
@@ -192,5 +195,10 @@ def shown(measured: dict[str, Any]) -> str:
     parse = measured["parse"]
     lines.append(f"evaluation    {measured['evaluate']['mslr-shape']['ms_per_ranker']:.2f} ms a ranker")
     lines.append(f"parsing       {parse['mb_per_s']:.0f} MB/s, memory {parse['peak_over_arrays']:.2f} x the arrays")
+    for name, figures in measured["rules"].items():
+        if name != "micro":
+            lines.append(f"{name.replace('_', ' '):<13} {figures['seconds']:.2f} s, {figures['peak_mb']:.0f} MB")
+    slowest = max(measured["rules"]["micro"].values())
+    lines.append(f"rules         {slowest:.0f} microseconds at most for 10 updates of 46 parameters")
     lines.append(f"peak memory   {measured['peak_mb']:.0f} MB")
     return "\n".join(lines)

@@ -24,6 +24,7 @@ from foltr.data.dataset import Fold
 from foltr.errors import DataMissing
 from foltr.experiments import store
 from foltr.experiments.evaluation import Single
+from foltr.experiments.forgetting import check_forgetting
 from foltr.experiments.pool import Event, Job, perform
 from foltr.experiments.population import interactions_in, load, task_of
 from foltr.experiments.setting import Plan, Setting, folds_of, resolved
@@ -58,7 +59,9 @@ def prepare(plan: Plan, out: Path) -> Prepared:
             if where not in loaded:
                 loaded[where] = load(setting.data, fold_number)
             fold = loaded[where]
-            task_of(setting, fold, 0)
+            task, _ = task_of(setting, fold, 0)
+            if setting.forget.way != "none":
+                check_forgetting(setting, task)
             for seed in range(setting.runs.first_seed, setting.runs.first_seed + setting.runs.seeds):
                 key = store.key_of(setting, checksum=fold.checksum, fold=fold_number, seed=seed)
                 jobs.append(Job(len(jobs), setting, fold_number, seed, key))

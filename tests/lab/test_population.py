@@ -1,0 +1,118 @@
+"""From a setting to clients: who holds what, who clicks how, who attacks, and what each is tested on."""
+
+import numpy as np
+import pytest
+
+from foltr.engines import compiled
+from foltr.experiments.evaluation import Single
+from foltr.experiments.population import interactions_in, load, task_of
+from foltr.experiments.single import execute
+from foltr.experiments.spec import setting
+from foltr.federation.rounds import run
+
+DATA = {"name": "synthetic-mq2007@40", "folds": "1"}
+
+
+def made(**tables):
+    return setting({"data": DATA, **tables})
+
+
+def task(one, seed=1):
+    return task_of(one, load(one.data, 1), seed)
+
+
+def finished(one):
+    *_, last = execute(one, load(one.data, 1), 1)
+    assert isinstance(last, Single)
+    return last
+
+
+def test_poisoning_clients_click_by_the_poison_table_and_the_others_do_not():
+    plain = made(federation={"clients": 5, "rounds": 2})
+    poisoned = made(federation={"clients": 5, "rounds": 2}, attack={"by": "poison", "attackers": 2})
+    before, after = task(plain)[0], task(poisoned)[0]
+    assert after.tamper is None
+    assert after.holdings.users.tolist() == [1, 1, 0, 0, 0]
+    start, clients, steps = np.zeros(46), np.arange(5), np.full(5, 20)
+    honest, _ = compiled.engine(before).train(start, clients, steps, round=1)
+    mixed, _ = compiled.engine(after).train(start, clients, steps, round=1)
+    assert np.array_equal(mixed[2:], honest[2:])
+    assert (mixed[:2] != honest[:2]).any(axis=1).all()
+
+
+def test_attackers_replace_what_they_send_and_nothing_else():
+    one = made(federation={"clients": 6, "rounds": 1}, attack={"by": "sign_flip", "attackers": 2})
+    attacked, _ = task(one)
+    models, start = np.arange(12.0).reshape(6, 2), np.array([1.0, 1.0])
+    sent = attacked.tamper(models, np.arange(6), start, 1)
+    assert np.array_equal(sent[2:], models[2:])
+    assert sent[:2].tolist() == (2 * start - models[:2]).tolist()
+    in_a_cohort = attacked.tamper(models, np.array([1, 2, 5, 7, 8, 9]), start, 1)
+    assert np.array_equal(in_a_cohort[1:], models[1:])  # only client 1 attacks
+
+
+def test_a_rule_reckons_with_the_attackers_there_are_unless_told_otherwise():
+    attack = {"by": "lie", "attackers": 3}
+    assert task(made(federation={"clients": 9}, attack=attack))[0].federation.assumed == 3
+    assert task(made(federation={"clients": 9, "assumed": 1}, attack=attack))[0].federation.assumed == 1
+    assert task(made(federation={"clients": 9}))[0].federation.assumed == 0
+
+
+def test_shared_queries_are_the_servers_and_everybodys():
+    one = made(
+        federation={"clients": 3, "interactions": 5}, partition={"kind": "labels"},
+        sharing={"fraction": 0.25, "warm_up": 30},
+    )  # fmt: skip
+    shared, _ = task(one)
+    held = shared.holdings
+    public = set(held.pools[held.start[3] : held.stop[3]].tolist())
+    assert len(public) == round(0.25 * len(load(one.data, 1).train.queries))
+    for client in range(3):
+        assert public <= set(held.pools[held.start[client] : held.stop[client]].tolist())
+    first = next(run(shared, compiled.engine(shared)))
+    cold = next(run(shared._replace(warm_up=0), compiled.engine(shared)))
+    assert np.abs(first.parameters).sum() > np.abs(cold.parameters).sum()
+
+
+def test_amounts_become_interactions_and_count_as_their_mean():
+    one = made(federation={"clients": 5, "interactions": 5, "rounds": 3}, partition={"kind": "quantity"})
+    assert task(one)[0].federation.interactions == (1, 3, 5, 7, 9)
+    assert interactions_in(one) == 3 * 25
+    assert finished(one).interactions == 3 * 25
+
+
+def test_clients_with_labels_of_their_own_are_tested_one_by_one():
+    one = setting({
+        "data": {"name": "synthetic-intents@40", "folds": "1"},
+        "federation": {"clients": 4, "interactions": 5, "rounds": 20},
+        "partition": {"kind": "intents", "shuffled": False},
+    })  # fmt: skip
+    single = finished(one)
+    assert single.names.tolist() == [f"client intent {intent}" for intent in (1, 2, 3, 4)]
+    assert len(set(single.more.tolist())) == 4
+    assert single.offline[0, -1] == pytest.approx(single.more.mean(), abs=0.1)  # all have as many test queries, nearly
+
+
+def test_personal_rankers_are_tested_each_on_its_clients_queries():
+    tables = {
+        "data": {"name": "synthetic-intents@40", "folds": "1"},
+        "federation": {"clients": 4, "interactions": 5, "rounds": 20},
+        "partition": {"kind": "intents", "shuffled": False},
+    }
+    alone = finished(setting({**tables, "personal": {"kind": "alone"}}))
+    kept = finished(setting({**tables, "personal": {"kind": "offset", "keep": 1.0}}))
+    assert alone.offline[0, -1] == pytest.approx(alone.more.mean())
+    assert kept.more == pytest.approx(alone.more, abs=1e-6)
+
+
+@pytest.mark.parametrize("way", ["retrain", "calibrated", "logs", "shards", "statistics"])
+def test_a_run_that_forgets_leaves_a_ranker_and_its_costs(way):
+    one = made(federation={"clients": 10, "interactions": 5, "rounds": 20}, forget={"way": way, "parts": 2})
+    single = finished(one)
+    further = dict(zip(single.names.tolist(), single.more, strict=True))
+    assert 0 < single.offline[0, -1] <= 1
+    assert (
+        further["local steps"] == {"retrain": 900, "calibrated": 54, "logs": 900, "shards": 400, "statistics": 0}[way]
+    )
+    assert ("residual" in further) == (way != "retrain")
+    assert np.array_equal(finished(one).parameters, single.parameters)
