@@ -29,7 +29,8 @@ import math
 import numpy as np
 
 from foltr.attacks.fang_kernel import largest_step
-from foltr.attacks.known import Knowledge, distances, known_to, mean_and_sd, with_rows
+from foltr.attacks.known import Knowledge, known_to, mean_and_sd, with_rows
+from foltr.federation.krum import distances
 from foltr.rng import Stream
 from foltr.types import Array
 
@@ -60,7 +61,7 @@ def krum_step(others: Array, start: Array, against: Array, *, fewest: int, attac
     square = float(against @ against)
     if square == 0.0:
         return 0.0
-    gaps = np.sort(distances(others), axis=1)  # [k, k] first the distance to itself
+    gaps = np.sort(distances(others, start), axis=1)  # [k, k] first the distance to itself
     room = np.empty((2, len(others)))
     step = 0.0
     for crafted in range(fewest, attackers + 1):

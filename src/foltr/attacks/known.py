@@ -42,13 +42,6 @@ def mean_and_sd(rows: Array) -> tuple[Array, Array]:
     return mean, sd
 
 
-def distances(rows: Array) -> Array:
-    """[n, n] Euclidean."""
-    gaps = np.empty((len(rows), len(rows)))
-    _every_distance(rows, gaps)
-    return gaps
-
-
 @kernel
 def _moments(rows: Array, mean: Array, sd: Array) -> None:
     count = rows.shape[0]
@@ -64,15 +57,3 @@ def _moments(rows: Array, mean: Array, sd: Array) -> None:
             sd[p] += (rows[i, p] - mean[p]) ** 2
     for p in range(mean.size):
         sd[p] = math.sqrt(sd[p] / count)
-
-
-@kernel
-def _every_distance(rows: Array, gaps: Array) -> None:
-    for i in range(rows.shape[0]):
-        gaps[i, i] = 0.0
-        for j in range(i):
-            one, other, total = rows[i], rows[j], 0.0
-            for p in range(one.size):
-                total += (one[p] - other[p]) ** 2
-            gaps[i, j] = math.sqrt(total)
-            gaps[j, i] = gaps[i, j]

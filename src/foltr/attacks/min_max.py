@@ -12,7 +12,8 @@ updates are all n, or the attackers' own, each as it would honestly have been.
 
 import numpy as np
 
-from foltr.attacks.known import Knowledge, distances, known_to, mean_and_sd, with_rows
+from foltr.attacks.known import Knowledge, known_to, mean_and_sd, with_rows
+from foltr.federation.krum import distances
 from foltr.rng import Stream
 from foltr.types import Array
 
@@ -61,7 +62,7 @@ def farthest(known: Array, mean: Array, direction: Array) -> float:
     square = direction @ direction
     if square == 0.0:
         return 0.0
-    diameter = distances(known).max()
+    diameter = distances(known, known[0]).max()
     gaps = mean - known  # [k, P]
     half = gaps @ direction  # [k]
     slack = np.maximum(diameter**2 - np.einsum("kp,kp->k", gaps, gaps), 0.0)

@@ -9,12 +9,11 @@ import numpy as np
 from foltr.clicks.models import Users, behaviour
 from foltr.data.dataset import Dataset
 from foltr.federation.rounds import Federated, Task, run
-from foltr.learners.cohort import Cohort, Collection, Holdings
+from foltr.learners.cohort import Cohort, Collection, Holdings, collection_of
 from foltr.learners.evolution import Evolution, outcomes
 from foltr.learners.evolution_kernel import measure_clients
 from foltr.learners.pdgd import Pdgd
 from foltr.learners.pdgd_kernel import train_clients
-from foltr.metrics import gain_table, ideal_dcg
 from foltr.privacy.mechanisms import NoPrivacy, RandomizedResponse, clip_radius
 from foltr.rankers import Linear, Mlp
 from foltr.rankers.kernels import Scratch, scratch
@@ -117,24 +116,15 @@ def engine(task: Task, threads: int = 1) -> Compiled:
     size = task.ranker.size(train.features.shape[1])
     click = np.stack([b.click for b in task.behaviours])
     rooms = [scratch(longest, click.shape[1], hidden, size) for _ in range(threads)]
-    features, labels, offsets = map(_read_only, (train.features, train.labels, train.offsets))
-    ideal = ideal_dcg(train.labels, train.offsets, task.grades)
     return Compiled(
         task,
-        Collection(features, labels, offsets, ideal, gain_table(task.grades)),
+        collection_of(train, task.grades),
         click,
         np.stack([b.stop for b in task.behaviours]),
         rooms,
         ThreadPoolExecutor(threads) if threads > 1 else None,
         [],
     )
-
-
-def _read_only(array: Array) -> Array:
-    """A view that cannot be written: mapped and other data then share one compiled kernel."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def warm_up() -> None:

@@ -4,7 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from foltr.data.dataset import Dataset
 from foltr.kernel import kernel
+from foltr.metrics import gain_table, ideal_dcg
 from foltr.rng import QUERIES, USERS, address, uniform_at
 from foltr.types import DRAWN, Array
 
@@ -15,6 +17,14 @@ class Collection(NamedTuple):
     offsets: Array  # [queries + 1]
     ideal: Array  # [queries] best DCG@10, 0 where nothing is relevant
     gains: Array  # [grades, 10] (2^grade - 1) / log2(rank + 1)
+
+
+def collection_of(train: Dataset, grades: int) -> Collection:
+    """A data set with what online measures need. Views that cannot be written: all data shares one compiled kernel."""
+    features, labels, offsets = (array.view() for array in (train.features, train.labels, train.offsets))
+    for view in (features, labels, offsets):
+        view.flags.writeable = False
+    return Collection(features, labels, offsets, ideal_dcg(labels, offsets, grades), gain_table(grades))
 
 
 class Holdings(NamedTuple):

@@ -88,6 +88,10 @@ KEY_NAMES = {"privacy.epsilon": "ε", "privacy.delta": "δ", "personalize.mu": "
 
 METRIC_NAMES = {
     "offline_ndcg@10": "offline nDCG@10",
+    "residual": "residual",
+    "honest": "honest, 10H-0M",
+    "attacked": "attacked, 9H-1M",
+    "retrained": "retrained, 9H-0M",
     "offline_mrr@10": "offline MRR@10",
     "online_ndcg@10": "online nDCG@10",
     "online_discounted": "online performance",

@@ -14,11 +14,12 @@ import numpy as np
 
 from foltr.federation.aggregate import fedavg
 from foltr.federation.rounds import Task
+from foltr.learners.cohort import collection_of
 from foltr.types import Array
 from foltr.unlearning import storage
 from foltr.unlearning.log_kernel import learn_clients
 from foltr.unlearning.rounds import Round, begin
-from foltr.unlearning.workplace import collection_of, learning_of, longest_list, room_for
+from foltr.unlearning.workplace import learning_of, longest_list, room_for
 
 KIND = "log-1"  # of the file; changes with its layout
 
@@ -65,7 +66,7 @@ def load(path: Path) -> Log:
 
 def learn(task: Task, log: Log) -> Iterator[Round]:
     """Federated rounds over the searches in a log; a client weighs as many as it logged in the round."""
-    data, learning = collection_of(task), learning_of(task)
+    data, learning = collection_of(task.train, task.grades), learning_of(task)
     room, listed = room_for(task, log.rankings.shape[1]), np.zeros(longest_list(task), dtype=bool)
     parameters = begin(task)
     for round, clients, starts in _rounds(log):

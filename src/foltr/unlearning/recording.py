@@ -6,13 +6,13 @@ import numpy as np
 
 from foltr.errors import SpecError
 from foltr.federation.rounds import Task
-from foltr.learners.cohort import Cohort, Collection, Holdings
+from foltr.learners.cohort import Cohort, Collection, Holdings, collection_of
 from foltr.rankers.kernels import Scratch
 from foltr.types import Array, Online
 from foltr.unlearning.log_kernel import record_clients
 from foltr.unlearning.logs import Log
 from foltr.unlearning.rounds import federated
-from foltr.unlearning.workplace import collection_of, learning_of, room_for
+from foltr.unlearning.workplace import learning_of, room_for
 
 
 class Recorder(NamedTuple):
@@ -58,7 +58,7 @@ class Recorder(NamedTuple):
 def recorder(task: Task) -> Recorder:
     click, stop = (np.stack(part) for part in zip(*task.behaviours, strict=True))
     held = task.holdings or _everything(federated(task).clients, len(click), len(task.train.offsets) - 1)
-    return Recorder(task, collection_of(task), click, stop, held, room_for(task, click.shape[1]), [])
+    return Recorder(task, collection_of(task.train, task.grades), click, stop, held, room_for(task, click.shape[1]), [])
 
 
 def _everything(clients: int, behaviours: int, queries: int) -> Holdings:

@@ -6,9 +6,7 @@ import numpy as np
 
 from foltr.errors import SpecError
 from foltr.federation.rounds import Task
-from foltr.learners.cohort import Collection
 from foltr.learners.pdgd import Pdgd
-from foltr.metrics import gain_table, ideal_dcg
 from foltr.rankers import Mlp
 from foltr.rankers.kernels import Scratch, scratch
 
@@ -39,15 +37,6 @@ def longest_list(task: Task) -> int:
     if longest > LONGEST:
         raise SpecError(f"a log numbers at most {LONGEST} documents a query; the longest list has {longest}")
     return longest
-
-
-def collection_of(task: Task) -> Collection:
-    train = task.train
-    features, labels, offsets = (array.view() for array in (train.features, train.labels, train.offsets))
-    for view in (features, labels, offsets):
-        view.flags.writeable = False  # mapped and other data then share one compiled kernel
-    ideal = ideal_dcg(train.labels, train.offsets, task.grades)
-    return Collection(features, labels, offsets, ideal, gain_table(task.grades))
 
 
 def room_for(task: Task, shown: int) -> Scratch:
