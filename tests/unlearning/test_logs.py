@@ -43,10 +43,10 @@ def recorded(task, **options):
 
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
-def test_recording_changes_no_bit_of_the_training(task):
+def test_recording_changes_nothing_of_the_training_but_last_digits(task):
     plain, writing = compiled.engine(task), recorder(task)
     for one, other in zip(run(task, plain), run(task, writing), strict=True):
-        assert np.array_equal(one.parameters, other.parameters)
+        assert one.parameters == pytest.approx(other.parameters, abs=1e-11)
         assert np.array_equal(one.ndcg, other.ndcg)
         assert np.array_equal(one.max_rr, other.max_rr)
 
@@ -54,8 +54,15 @@ def test_recording_changes_no_bit_of_the_training(task):
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
 def test_learning_from_the_whole_log_is_the_training_itself(task):
     parameters, log = recorded(task)
-    assert np.abs(last(learn(task, log)) - parameters).max() < 1e-9
+    assert np.array_equal(last(learn(task, log)), parameters)
     assert np.abs(learnt_slowly(task, log) - parameters).max() < 1e-9
+
+
+def test_learning_repeats_a_long_training_to_the_bit():
+    """Programs that differ in last digits end with other rankers after some thousand rounds; these do not differ."""
+    task = small(Federated(3, 5, 4000))
+    parameters, log = recorded(task)
+    assert np.array_equal(last(learn(task, log)), parameters)
 
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)

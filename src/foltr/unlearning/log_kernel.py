@@ -1,7 +1,4 @@
-"""Recording and learning again, in machine code: local training that writes down what it sees, and its repetition.
-
-`record_clients` is `learners.pdgd_kernel.train_clients` with a notebook; `learn_clients` steps on what was written.
-"""
+"""Recording and learning again, in machine code: local training that writes down what it sees, and its repetition."""
 
 import math
 
@@ -19,65 +16,60 @@ _FADED = 1e-100  # of the largest mass: where a shown document has less, ranks g
 
 
 @kernel
-def record_clients(
+def step_clients(
     data: Collection, cohort: Cohort, click: Array, stop: Array, seed: int, round: int, first_step: int,
-    parameters: Array, hidden: int, relu: bool, rate: float, all_shown: bool, room: Scratch,
-    out: Array, ndcg: Array, max_rr: Array, queries: Array, rankings: Array, clicks: Array,
+    recording: bool, parameters: Array, hidden: int, relu: bool, rate: float, all_shown: bool,
+    room: Scratch, listed: Array, out: Array, ndcg: Array, max_rr: Array,
+    queries: Array, rankings: Array, clicks: Array,
 ) -> None:  # fmt: skip
-    """Fills out [clients, P] and, for each interaction, its query, list, clicks and online measures."""
-    shown = click.shape[1]
+    """Fills out [clients, P]. The searches of client c are the rows slots[c] .. slots[c] + steps[c] of the log.
+
+    Recording, they are made here and written down with their online measures; else they are read. What follows is
+    the same machine code, so that learning from a log repeats the training to the bit: a last digit that differs would
+    grow into another ranker within some thousand rounds.
+    """
+    shown = rankings.shape[1]
     for c in range(cohort.clients.size):
         for p in range(parameters.size):
             out[c, p] = parameters[p]
         theta = out[c]
         queries_at = address(seed, round, cohort.clients[c], QUERIES)
-        ranking_at = address(seed, round, cohort.clients[c], RANKING)
-        clicks_at = address(seed, round, cohort.clients[c], CLICKS)
         for step in range(cohort.steps[c]):
-            query = drawn_query(cohort, c, queries_at[0], queries_at[1], first_step + step)
-            first = data.offsets[query]
-            count = data.offsets[query + 1] - first
+            row = cohort.slots[c] + step
+            if recording:
+                queries[row] = drawn_query(cohort, c, queries_at[0], queries_at[1], first_step + step)
+            first = data.offsets[queries[row]]
+            count = data.offsets[queries[row] + 1] - first
             length = min(shown, count)
             score_list(data.features, first, count, theta, hidden, relu, room, first)
-            user = user_at(cohort, c, first_step + step, click.shape[0], seed, round)
-            draw_list(count, length, ranking_at[0], ranking_at[1], (first_step + step) * DRAWS, room)
-            click_list(
-                data.labels, first, room.ranking, length, click[user], stop[user],
-                clicks_at[0], clicks_at[1], 2 * (first_step + step) * shown, room.clicks,
-            )  # fmt: skip
-            slot = cohort.slots[c] + step
-            ndcg[slot] = list_ndcg(data, query, room.ranking, length)
-            max_rr[slot] = first_click(room.clicks, length)
-            queries[slot] = query
+            if recording:
+                user = user_at(cohort, c, first_step + step, click.shape[0], seed, round)
+                search(data, first, count, length, click[user], stop[user], seed, round, cohort.clients[c],
+                       first_step + step, room)  # fmt: skip
+                ndcg[row] = list_ndcg(data, queries[row], room.ranking, length)
+                max_rr[row] = first_click(room.clicks, length)
+                for rank in range(length):
+                    rankings[row, rank] = room.ranking[rank]
+                    clicks[row, rank] = room.clicks[rank]
             for rank in range(length):
-                rankings[slot, rank] = room.ranking[rank]
-                clicks[slot, rank] = room.clicks[rank]
+                room.ranking[rank] = rankings[row, rank]
+                room.clicks[rank] = clicks[row, rank]
+            weigh_list(count, length, room, listed)
             if pair_weights(length, all_shown, room):
                 add_gradient(data.features, first, length, theta, hidden, relu, rate, room, theta)
 
 
 @kernel
-def learn_clients(
-    data: Collection, starts: Array, queries: Array, rankings: Array, clicks: Array, parameters: Array,
-    hidden: int, relu: bool, rate: float, all_shown: bool, room: Scratch, listed: Array, out: Array,
+def search(
+    data: Collection, first: int, count: int, length: int, click: Array, stop: Array, seed: int, round: int,
+    client: int, step: int, room: Scratch,
 ) -> None:  # fmt: skip
-    """Fills out [clients, P]; client c steps on the logged rows starts[c] .. starts[c + 1]."""
-    shown = rankings.shape[1]
-    for c in range(starts.size - 1):
-        for p in range(parameters.size):
-            out[c, p] = parameters[p]
-        theta = out[c]
-        for row in range(starts[c], starts[c + 1]):
-            first = data.offsets[queries[row]]
-            count = data.offsets[queries[row] + 1] - first
-            length = min(shown, count)
-            for rank in range(length):
-                room.ranking[rank] = rankings[row, rank]
-                room.clicks[rank] = clicks[row, rank]
-            score_list(data.features, first, count, theta, hidden, relu, room, first)
-            weigh_list(count, length, room, listed)
-            if pair_weights(length, all_shown, room):
-                add_gradient(data.features, first, length, theta, hidden, relu, rate, room, theta)
+    """One person's list and clicks, from the same random numbers as in `train_clients`."""
+    ranking_at = address(seed, round, client, RANKING)
+    clicks_at = address(seed, round, client, CLICKS)
+    draw_list(count, length, ranking_at[0], ranking_at[1], step * DRAWS, room)
+    position = 2 * step * click.shape[0]
+    click_list(data.labels, first, room.ranking, length, click, stop, clicks_at[0], clicks_at[1], position, room.clicks)
 
 
 @kernel

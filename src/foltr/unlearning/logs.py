@@ -14,10 +14,10 @@ import numpy as np
 
 from foltr.federation.aggregate import fedavg
 from foltr.federation.rounds import Task
-from foltr.learners.cohort import collection_of
+from foltr.learners.cohort import Cohort, collection_of
 from foltr.types import Array
 from foltr.unlearning import storage
-from foltr.unlearning.log_kernel import learn_clients
+from foltr.unlearning.log_kernel import step_clients
 from foltr.unlearning.rounds import Round, begin
 from foltr.unlearning.workplace import learning_of, longest_list, room_for
 
@@ -68,14 +68,15 @@ def learn(task: Task, log: Log) -> Iterator[Round]:
     """Federated rounds over the searches in a log; a client weighs as many as it logged in the round."""
     data, learning = collection_of(task.train, task.grades), learning_of(task)
     room, listed = room_for(task, log.rankings.shape[1]), np.zeros(longest_list(task), dtype=bool)
-    parameters = begin(task)
+    parameters, nothing = begin(task), np.empty(0)
+    click, stop = (np.stack(part) for part in zip(*task.behaviours, strict=True))
     for round, clients, starts in _rounds(log):
-        models = np.empty((len(clients), len(parameters)))
-        learn_clients(
-            data, starts, log.queries, log.rankings, log.clicks, parameters,
-            learning.hidden, learning.relu, learning.rate, learning.all_shown, room, listed, models,
+        models, steps = np.empty((len(clients), len(parameters))), np.diff(starts)
+        cohort = Cohort(clients, steps, starts[:-1], clients, clients, clients, clients)  # searches come from the log
+        step_clients(
+            data, cohort, click, stop, task.seed, round, 0, False, parameters, *learning, room, listed,
+            models, nothing, nothing, log.queries, log.rankings, log.clicks,
         )  # fmt: skip
-        steps = np.diff(starts)
         parameters = fedavg(models, steps)
         yield Round(round, parameters, clients, steps, None)
 

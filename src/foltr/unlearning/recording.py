@@ -1,4 +1,7 @@
-"""A recorder: an engine that trains as the compiled one does, to the last bit, and writes down what people lived."""
+"""A recorder: an engine that trains as the compiled one does and writes down what people lived.
+
+Its arithmetic is that of learning from the log, which differs from the compiled engine's in the last digits of a step.
+"""
 
 from typing import NamedTuple
 
@@ -9,10 +12,10 @@ from foltr.federation.rounds import Task
 from foltr.learners.cohort import Cohort, Collection, Holdings, collection_of
 from foltr.rankers.kernels import Scratch
 from foltr.types import Array, Online
-from foltr.unlearning.log_kernel import record_clients
+from foltr.unlearning.log_kernel import step_clients
 from foltr.unlearning.logs import Log
 from foltr.unlearning.rounds import federated
-from foltr.unlearning.workplace import learning_of, room_for
+from foltr.unlearning.workplace import learning_of, longest_list, room_for
 
 
 class Recorder(NamedTuple):
@@ -24,6 +27,7 @@ class Recorder(NamedTuple):
     stop: Array  # [behaviours, grades]
     held: Holdings
     room: Scratch
+    listed: Array  # [longest list] false between lists
     notes: list[Log]
 
     def train(
@@ -35,9 +39,9 @@ class Recorder(NamedTuple):
         out, online = np.empty((len(clients), len(parameters))), Online(np.empty(rows), np.empty(rows))
         note = _blank(round, np.repeat(clients, steps), self.click.shape[1])
         learning = learning_of(self.task)
-        record_clients(
-            self.data, self._cohort(clients, steps), self.click, self.stop, self.task.seed, round, first_step,
-            parameters, learning.hidden, learning.relu, learning.rate, learning.all_shown, self.room,
+        step_clients(
+            self.data, self._cohort(clients, steps), self.click, self.stop, self.task.seed, round, first_step, True,
+            parameters, *learning, self.room, self.listed,
             out, online.ndcg, online.max_rr, note.queries, note.rankings, note.clicks,
         )  # fmt: skip
         self.notes.append(note)
@@ -58,7 +62,8 @@ class Recorder(NamedTuple):
 def recorder(task: Task) -> Recorder:
     click, stop = (np.stack(part) for part in zip(*task.behaviours, strict=True))
     held = task.holdings or _everything(federated(task).clients, len(click), len(task.train.offsets) - 1)
-    return Recorder(task, collection_of(task.train, task.grades), click, stop, held, room_for(task, click.shape[1]), [])
+    room, listed = room_for(task, click.shape[1]), np.zeros(longest_list(task), dtype=bool)
+    return Recorder(task, collection_of(task.train, task.grades), click, stop, held, room, listed, [])
 
 
 def _everything(clients: int, behaviours: int, queries: int) -> Holdings:
