@@ -41,9 +41,10 @@ def chosen(name: str) -> list[str]:
     return sorted(of_chapter, key=_number) or [name]
 
 
-def _number(name: str) -> tuple[bool, list[int], str]:
-    figures = [int(digits) for digits in re.findall(r"\d+", name)]
-    return not figures, figures, name
+def _number(name: str) -> tuple[bool, bool, list[int], str]:
+    """Figures first, then tables, then what has no number."""
+    numbers = [int(digits) for digits in re.findall(r"\d+", name)]
+    return not numbers, "table" in name, numbers, name
 
 
 def read(name: str) -> Figure:

@@ -14,7 +14,7 @@ over about the last 100 rounds. Four traits of a client:
 
 A client's score is the largest distance of a trait from the median client's, in units of the spread between clients
 (MAD) and of a floor: how far honest people with different habits were seen to be apart in trials. Above 6 the alarm
-is raised. Median and MAD hold while fewer than half of the clients attack. O(n P) a round.
+is raised. Median and MAD hold while fewer than half of the clients attack. O(n P) a round; judged every tenth round.
 
 Steps of length 0 have no cosine and no length and are passed over there. A client that sends NaN or infinity scores
 infinity at once. The same clients take part in every round, in the same order. Not seen: what looks honest, such as
@@ -38,10 +38,12 @@ import numpy as np
 
 from foltr.errors import SpecError
 from foltr.federation.centres import median
+from foltr.federation.ordering import middle
 from foltr.types import Array
 
 ALARM = 6.0
 WARM_UP = 30  # rounds before anybody is judged
+EVERY = 10  # rounds between two judgements; averages over a hundred change little in fewer
 MEMORY = 0.01  # weight of a new round in an average, once there were 100
 FLOORS = np.array([0.1, 0.2, 0.2, 0.3])  # of agreement, length, direction, persistence
 _TO_SD = 1.4826  # of a normal distribution, from its MAD
@@ -74,7 +76,8 @@ def observe(watch: Watch, updates: Array, start: Array) -> tuple[Watch, bool]:
     fresh = np.where(moves, _weight(np.maximum(moved, 1.0)), 0.0)[:, None]
     habits = watch.habits + fresh * (np.stack([agreement, length], axis=1) - watch.habits)
     step = watch.step + _weight(rounds) * (steps - watch.step)
-    score = np.where(finite, _scores(habits, step, moved), np.inf)
+    judged = _scores(habits, step, moved) if rounds % EVERY == 0 else watch.score
+    score = np.where(finite, judged, np.inf)
     return Watch(rounds, moved, habits, step, score), bool(score.max() > ALARM)
 
 
@@ -95,7 +98,7 @@ def against_median(steps: Array) -> tuple[Array, Array, Array]:
     if size == 0.0:
         return np.zeros(len(steps)), np.zeros(len(steps)), np.zeros_like(moves)
     safe = np.where(moves, lengths, 1.0)
-    return steps @ common / (safe * size), np.log(safe / np.median(lengths[moves])), moves
+    return steps @ common / (safe * size), np.log(safe / middle(lengths[moves], int(moves.sum()))), moves
 
 
 def _weight(rounds: Array | int) -> Array:

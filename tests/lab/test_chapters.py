@@ -1,0 +1,47 @@
+"""A chapter by one command: its figures in their order, one page; what cannot be made here is named and left out."""
+
+import json
+
+import pytest
+
+from foltr.experiments import catalogue
+
+MISSING = ["mslr-web10k", "yahoo", "istella-s"]
+
+
+def test_a_chapter_is_its_figures_in_the_order_of_their_numbers():
+    assert catalogue.chosen("unlearning") == [
+        "unlearning/fig6.2", "unlearning/fig6.3", "unlearning/table6.2", "unlearning/exact"
+    ]  # fmt: skip
+    assert catalogue.chosen("poisoning/")[:3] == ["poisoning/fig5.2", "poisoning/fig5.3", "poisoning/fig5.4"]
+    assert catalogue.chosen("poisoning")[-2:] == ["poisoning/fig5.11", "poisoning/grid"]
+    assert catalogue.chosen("fpdgd/table2") == ["fpdgd/table2"]
+
+
+def test_a_figure_like_another_has_its_settings_on_other_data():
+    like, model = (catalogue.plan_of(catalogue.read(f"poisoning/fig{number}")).settings for number in ("5.6", "5.5"))
+    assert {one.data.name for one in like} == {"yahoo"}
+    assert 2 * len(like) == len(model)
+    assert not any("mq2007" in json.dumps(claim) for claim in catalogue.read("poisoning/fig5.6").content["claim"])
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("real_data")
+def test_a_chapter_makes_one_page_of_all_its_figures(command, tmp_path, real_data, monkeypatch):
+    monkeypatch.setenv("FOLTR_DATA", str(real_data))
+    out = tmp_path / "runs"
+    answer = command(
+        "reproduce", "unlearning", "--quick", "--only", "users.clicks=navigational", "--out", out, "--json"
+    )
+    assert answer.code == 0, answer.err
+    told = json.loads(answer.out)
+    assert [one["id"] for one in told] == catalogue.chosen("unlearning")
+    assert told[0]["missing"] == MISSING
+    calibrated = told[1]["results"][0]["metrics"]
+    assert 0 < calibrated["residual"]["mean"] < 3
+    exact = {one["setting"].get("forget.way"): one["metrics"] for one in told[3]["results"]}
+    assert exact["shards"]["residual"]["mean"] == 0.0
+    assert exact["statistics"]["residual"]["mean"] < 1e-6
+    page = (out / "unlearning.html").read_text()
+    assert page.count("<section") == 4
+    assert "quick form" in page
