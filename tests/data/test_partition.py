@@ -13,7 +13,8 @@ from foltr.clicks.models import Users
 from foltr.data import catalog, intents
 from foltr.data.dataset import Dataset
 from foltr.data.intents import IntentData
-from foltr.data.partition import Clicks, Intents, Labels, Quantity, share, split
+from foltr.data.partition import Clicks, Intents, Labels, Quantity, split
+from foltr.data.sharing import share
 from foltr.errors import SpecError
 
 GRADED = [

@@ -1,6 +1,6 @@
 """Skewed clients: who holds which queries, documents and labels, who clicks how, and how often.
 
-Source: S2 chapter 4; data sharing: S2 section 4.4.3 after Zhao et al. (2018).
+Source: S2 chapter 4.
 
     intents   type 1: four clients see the same documents, each through another intent; relevant or not
     labels    type 2: a client holds documents of #R grades only, one client for every set of #R grades
@@ -21,7 +21,6 @@ Differs from the paper:
   gives each of them all (`documents = "copied"`).
 - Mixed with type 4, `amounts` must have the mean of the twin, so that both interact as often. The authors'
   program gives four clients 1, 3, 5, 7 and the twin 5 each.
-- Shared queries leave the private pools, as in the authors' program (the text does not say).
 """
 
 import itertools
@@ -31,7 +30,7 @@ import msgspec
 import numpy as np
 
 from foltr.clicks.models import Users, behaviour
-from foltr.data.dataset import Dataset, select
+from foltr.data.dataset import Dataset
 from foltr.data.intents import INTENTS, IntentData
 from foltr.errors import SpecError
 from foltr.rng import stream
@@ -224,10 +223,10 @@ def _own(data: Dataset, rows: list[Array], labels: list[Array]) -> Held:
     offsets = np.concatenate([[0], *(sizes for _, sizes in counted)]).cumsum()
     ends = np.cumsum([0, *(len(ids) for ids, _ in counted)])
     held = Dataset(data.features[np.concatenate(rows)], np.concatenate(labels), offsets, data.queries[queries])
-    return Held(_read_only(held), np.arange(len(queries)), ends[:-1], ends[1:])
+    return Held(read_only(held), np.arange(len(queries)), ends[:-1], ends[1:])
 
 
-def _read_only(data: Dataset) -> Dataset:
+def read_only(data: Dataset) -> Dataset:
     """As data from the cache is, so that kernels are compiled for one kind of array."""
     for array in data:
         array.flags.writeable = False
@@ -268,36 +267,3 @@ def _dealt(labels: Array, sets: list[tuple[int, ...]], grades: int, seed: int) -
         takers = [client for client, held in enumerate(sets) if grade in held]
         holder[documents[order]] = np.resize(takers, len(documents))
     return holder
-
-
-def share(clients: Clients, whole: Dataset, *, fraction: float = 0.1, seed: int) -> tuple[Clients, Array]:
-    """Give everybody some queries of the whole training set, with all documents and labels.
-
-    Also returns these queries (of the new `train`), for the server to warm up on. They leave the private pools.
-    """
-    if not 0 < fraction <= 1:
-        raise SpecError(f"fraction={fraction:g} of the queries cannot be shared; use more than 0 and at most 1")
-    order = stream(seed, round=3, purpose="partition").permutation(len(whole.queries))
-    chosen = np.sort(order[: max(1, round(fraction * len(order)))])
-    public = len(clients.train.queries) + np.arange(len(chosen))
-    private = ~np.isin(clients.train.queries, whole.queries[chosen])  # [queries of train]
-    stretches: dict[tuple[int, int], Array] = {}  # clients that had one pool have one pool still
-    for stretch in _stretches(clients):
-        own = clients.pools[slice(*stretch)]
-        stretches[stretch] = np.concatenate([own[private[own]], public])
-    ends = np.cumsum([0, *map(len, stretches.values())])
-    place = [list(stretches).index(stretch) for stretch in _stretches(clients)]
-    pools = np.concatenate(list(stretches.values()))
-    train = _read_only(_appended(clients.train, select(whole, chosen)))
-    return clients._replace(train=train, pools=pools, pool_start=ends[place], pool_stop=ends[1:][place]), public
-
-
-def _stretches(clients: Clients) -> list[tuple[int, int]]:
-    return list(zip(clients.pool_start.tolist(), clients.pool_stop.tolist(), strict=True))
-
-
-def _appended(data: Dataset, more: Dataset) -> Dataset:
-    offsets = np.concatenate([data.offsets, data.offsets[-1] + more.offsets[1:]])
-    features = np.concatenate([data.features, more.features])
-    labels, queries = np.concatenate([data.labels, more.labels]), np.concatenate([data.queries, more.queries])
-    return Dataset(features, labels, offsets, queries)

@@ -10,7 +10,8 @@ from foltr.clicks.models import Users, behaviour
 from foltr.data import catalog, intents
 from foltr.data.dataset import Dataset, Fold
 from foltr.data.intents import IntentData
-from foltr.data.partition import Clients, share, split
+from foltr.data.partition import Clients, split
+from foltr.data.sharing import share
 from foltr.errors import SpecError
 from foltr.experiments.setting import DataChoice, Even, Setting, assumed
 from foltr.federation.cohort import interactions_of
