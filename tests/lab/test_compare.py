@@ -212,6 +212,46 @@ def test_the_quick_form_decides_no_claim(tmp_path):
     assert claims(run, greater())[0]["holds"] is None
 
 
+@pytest.mark.parametrize(("kind", "margin", "holds"), [
+    ("close", 0.11, True), ("close", 0.09, False), ("never-greater", 0.11, True), ("never-greater", 0.09, False),
+])  # fmt: skip
+def test_claims_of_no_difference_hold_within_their_margin(tmp_path, kind, margin, holds):
+    run = made(tmp_path, (users("perfect"), final(0.5)), (users("poison"), final(0.4)))
+    assert claims(run, greater(kind=kind, margin=margin))[0]["holds"] is holds
+
+
+def test_lower_is_not_close_and_never_greater(tmp_path):
+    run = made(tmp_path, (users("perfect"), final(0.2)), (users("poison"), final(0.4)))
+    assert claims(run, greater(kind="close", margin=0.1))[0]["holds"] is False
+    assert claims(run, greater(kind="never-greater"))[0]["holds"] is True
+
+
+def test_falling_along_a_key_goes_by_its_values_and_not_by_the_order_of_settings(tmp_path):
+    amounts = {3: 0.2, 1: 0.4, 2: 0.3}
+    falling = [(users("perfect", attack={"attackers": m}), final(mean)) for m, mean in amounts.items()]
+    level = [(users("poison", attack={"attackers": m}), final(0.4)) for m in amounts]
+    claim = {"text": "more harm", "kind": "falls-along", "metric": "offline_ndcg@10", "along": "attack.attackers"}
+    claim |= {"left": {}, "by": ["users.clicks"]}
+    (said,) = claims(made(tmp_path, *falling, *level), {"claim": [claim]})
+    assert said["holds"] is False
+    assert said["evidence"] == "1 of 2: perfect: 0.4000 > 0.3000 > 0.2000; poison: 0.4000, 0.4000, 0.4000"
+    assert claims(made(tmp_path, *falling), {"claim": [claim]})[0]["holds"] is True
+
+
+@pytest.mark.parametrize(("kind", "margin", "holds"), [
+    ("above-own", 0.09, True), ("above-own", 0.11, False), ("near-own", 0.11, True), ("near-own", 0.09, False),
+    ("below", 0.6, True), ("below", 0.5, False),
+])  # fmt: skip
+def test_claims_about_further_numbers_of_the_same_runs(tmp_path, kind, margin, holds):
+    run = made(tmp_path, (users("perfect"), final(0.5, 0.3)))
+    attacked = pl.DataFrame([(0, 1, 1, 2, "attacked", 0.4), (0, 2, 1, 2, "attacked", 0.2)], schema=SCHEMA, orient="row")
+    run = run._replace(rows=pl.concat([run.rows, attacked]))
+    claim = {"text": "recovers", "kind": kind, "metric": "offline_ndcg@10", "than": "attacked", "margin": margin}
+    (said,) = claims(run, {"claim": [claim | {"left": {}, "by": ["users.clicks"]}]})
+    assert said["holds"] is holds  # means .4 and .3; the highest single run is .5
+    assert said["evidence"].startswith("perfect: ")
+
+
 @pytest.mark.parametrize(("curve", "holds"), [(CURVE, False), (CURVE[::-1], True)], ids=["rising", "falling"])
 def test_falls_compares_the_end_with_a_fifth_of_the_run(tmp_path, curve, holds):
     run = made(tmp_path, (users("perfect"), {(1, 1): curve}))
