@@ -200,6 +200,17 @@ def test_greater_compares_settings_that_agree_on_the_other_keys(tmp_path):
     assert said["evidence"] == "1 of 2: linear: 0.5000 against 0.6000; mlp: 0.7000 against 0.6000"
 
 
+def test_most_cases_are_more_than_half(tmp_path):
+    kinds = ("linear", "mlp", "tree")
+    run = made(
+        tmp_path,
+        *((users("perfect", ranker={"kind": kind}), final(0.5)) for kind in kinds),
+        *((users("poison", ranker={"kind": kind}), final(0.4 if kind != "tree" else 0.6)) for kind in kinds),
+    )
+    assert claims(run, greater(by=["ranker.kind"]))[0]["holds"] is False
+    assert claims(run, greater(by=["ranker.kind"], most=True))[0]["holds"] is True
+
+
 def test_a_claim_without_its_data_is_not_decided(tmp_path):
     run = made(tmp_path, (users("perfect"), final(0.5)))
     (said,) = claims(run, greater())
