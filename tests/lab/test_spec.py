@@ -364,6 +364,17 @@ REFUSALS = {
         GOOD + 'federation = { clients = 9 }\nattack = { by = "lie", attackers = 1 }\nforget = { way = "retrain" }',
         ["forget brings its own attack"],
     ),
+    "a warm-up on nothing": (GOOD + "sharing = { warm_up = 10 }", ["sharing.warm_up", "say sharing.fraction"]),
+    "sharing what all have": (GOOD + "sharing = { fraction = 0.1 }", ["everybody holds every query already"]),
+    "a warm-up of personal rankers": (
+        GOOD + 'federation = { clients = 3, interactions = 5 }\npartition = { kind = "labels" }\n'
+        'personal = { kind = "alone" }\nsharing = { fraction = 0.1, warm_up = 10 }',
+        ["sharing.warm_up is for pdgd and one ranker for all"],
+    ),
+    "a pull without rounds": (
+        GOOD + 'federation = { kind = "central" }\nlearner = { pull = 0.1 }',
+        ["learner.pull goes back to the start of a round"],
+    ),
     "unknown scaling": (
         'data = { name = "mq2007", normalize = "log" }',
         ["data.normalize: no scaling 'log'", "none, query-minmax, zscore"],

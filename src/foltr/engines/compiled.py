@@ -9,7 +9,7 @@ import numpy as np
 from foltr.clicks.models import Users, behaviour
 from foltr.data.dataset import Dataset
 from foltr.federation.rounds import Federated, Task, run
-from foltr.learners.cohort import Cohort, Collection, Holdings, collection_of
+from foltr.learners.cohort import Cohort, Collection, Holdings, collection_of, everything
 from foltr.learners.evolution import Evolution, outcomes
 from foltr.learners.evolution_kernel import measure_clients
 from foltr.learners.pdgd import Pdgd
@@ -99,13 +99,7 @@ class Compiled(NamedTuple):
         held = self.task.holdings
         if held is not None:
             return Holdings(held.pools, *(of_all[clients] for of_all in held[1:]))
-        queries = len(self.data.offsets) - 1
-        return Holdings(
-            np.arange(queries),
-            np.zeros(len(clients), dtype=np.int64),
-            np.full(len(clients), queries),
-            clients % len(self.click),
-        )
+        return everything(clients, queries=len(self.data.offsets) - 1, behaviours=len(self.click))
 
 
 def engine(task: Task, threads: int = 1) -> Compiled:

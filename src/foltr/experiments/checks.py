@@ -6,11 +6,12 @@ from foltr.attacks.choice import AttackChoice
 from foltr.attacks.choice import check as check_attack
 from foltr.data.normalize import KINDS as SCALINGS
 from foltr.errors import SpecError
-from foltr.experiments.setting import DataChoice, Setting, assumed, chosen_folds, flat, resolved
+from foltr.experiments.setting import DataChoice, Even, Setting, assumed, chosen_folds, flat, resolved
 from foltr.federation.aggregate import check_rule
 from foltr.federation.personal import Clusters, FedPer, Together
 from foltr.federation.rounds import Central, Federated
 from foltr.learners.evolution import Evolution
+from foltr.learners.pdgd import Pdgd
 from foltr.privacy.mechanisms import Fpdgd, NoPrivacy, RandomizedResponse
 from foltr.rankers import Mlp
 
@@ -41,6 +42,8 @@ def _check_pairs(made: Setting) -> str:
 
 
 def _check_central(made: Setting) -> str:
+    if isinstance(made.learner, Pdgd) and made.learner.pull:
+        return "learner.pull goes back to the start of a round, which a centre has not; leave it out"
     plain = Setting(made.data, made.ranker, made.learner, made.users, made.federation, made.privacy, made.runs)
     for table in ("partition", "sharing", "personal", "attack", "forget"):
         if getattr(made, table) != getattr(plain, table):
@@ -73,7 +76,12 @@ def _check_federated(made: Setting, federation: Federated) -> str:
         return (
             f"federation.cohort = {federation.cohort} of {federation.clients} clients; use at most {federation.clients}"
         )
-    complaint = _check_defence(made, federation) or _check_forgetting(made) or _check_personal(made, federation)
+    complaint = (
+        _check_sharing(made)
+        or _check_defence(made, federation)
+        or _check_forgetting(made)
+        or _check_personal(made, federation)
+    )
     if complaint:
         return complaint
     if isinstance(made.learner, Evolution) and made.learner.antithetic and fewest < 2:
@@ -95,6 +103,17 @@ def _check_defence(made: Setting, federation: Federated) -> str:
         return 'learner.kind = "evolution" sends values, not models: no attack and no rule but fedavg'
     if federation.on_alarm and (federation.cohort is not None or federation.clients < 3):
         return "federation.on_alarm watches the same clients in every round: no cohort, and at least 3 clients"
+    return ""
+
+
+def _check_sharing(made: Setting) -> str:
+    sharing = made.sharing
+    if sharing.warm_up and not sharing.fraction:
+        return "sharing.warm_up: the server has no queries to warm up on; say sharing.fraction"
+    if sharing.fraction and isinstance(made.partition, Even):
+        return "sharing.fraction: everybody holds every query already; say how clients differ with partition"
+    if sharing.warm_up and (isinstance(made.learner, Evolution) or not isinstance(made.personal, Together)):
+        return "sharing.warm_up is for pdgd and one ranker for all; leave it out"
     return ""
 
 

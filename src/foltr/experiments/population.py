@@ -16,7 +16,7 @@ from foltr.errors import SpecError
 from foltr.experiments.setting import DataChoice, Even, Setting, assumed
 from foltr.federation.cohort import interactions_of
 from foltr.federation.rounds import Central, Federated, Task
-from foltr.learners.cohort import Holdings
+from foltr.learners.cohort import Holdings, everything
 from foltr.types import Array
 
 
@@ -106,12 +106,7 @@ def _poisoned(made: Setting, task: Task) -> Task:
     if made.attack.by != POISON or not isinstance(federation, Federated):
         return task
     queries, clients = len(task.train.queries), np.arange(federation.clients)
-    held = task.holdings or Holdings(
-        np.arange(queries),
-        np.zeros_like(clients),
-        np.full_like(clients, queries),
-        clients % len(task.behaviours),
-    )
+    held = task.holdings or everything(clients, queries=queries, behaviours=len(task.behaviours))
     users = held.users.copy()
     users[: made.attack.attackers] = len(task.behaviours)
     poison = behaviour(Users(POISON, shown=made.users.shown), grades=task.grades)

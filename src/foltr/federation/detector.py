@@ -24,10 +24,11 @@ Floors, memory and level were chosen on trials with FedAvg, 10 clients, 5 intera
 shape. False alarms on data not used for choosing (MQ2007, 85 % sample, and MQ2008; three kinds of users, five folds,
 two seeds): none in 60 honest runs of 10,000 rounds, the highest score 5.9. At 95 % that shows no more than 5 % of such
 runs with a false alarm. Mixtures of users were tried for 2,000 rounds only (19 runs on synthetic data, up to 5.5).
-Attacks from the first round, in one full trial of 300 rounds for each: seen between rounds 30 (the first possible) and
-273, except LIE by one, or by two with partial knowledge; Fang by two with partial knowledge among informational users;
-sign flipping among informational users, who agree least; poisoned clicks by four of ten among these; and what changes
-nothing (one attacker of Fang's or min-max with partial knowledge).
+Attacks from the first round, in one full trial of 300 rounds for each (judged in every round then, so now up to nine
+rounds later): seen between rounds 30, the first possible, and 273, except LIE by one, or by two with partial
+knowledge; Fang by two with partial knowledge among informational users; sign flipping among informational users, who
+agree least; poisoned clicks by four of ten among these; and what changes nothing (one attacker of Fang's or min-max
+with partial knowledge).
 
 Differs from the paper: there is none.
 """

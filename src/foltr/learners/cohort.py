@@ -36,6 +36,12 @@ class Holdings(NamedTuple):
     users: Array  # [clients] which click behaviour, or DRAWN
 
 
+def everything(clients: Array, *, queries: int, behaviours: int) -> Holdings:
+    """These clients hold every query, and take turns in how they click."""
+    start, stop = np.zeros(len(clients), dtype=np.int64), np.full(len(clients), queries)
+    return Holdings(np.arange(queries), start, stop, clients % behaviours)
+
+
 class Cohort(NamedTuple):
     clients: Array  # [n] whose random streams are used
     steps: Array  # [n] interactions of each

@@ -9,7 +9,7 @@ import numpy as np
 
 from foltr.errors import SpecError
 from foltr.federation.rounds import Task
-from foltr.learners.cohort import Cohort, Collection, Holdings, collection_of
+from foltr.learners.cohort import Cohort, Collection, Holdings, collection_of, everything
 from foltr.rankers.kernels import Scratch
 from foltr.types import Array, Online
 from foltr.unlearning.log_kernel import step_clients
@@ -61,16 +61,10 @@ class Recorder(NamedTuple):
 
 def recorder(task: Task) -> Recorder:
     click, stop = (np.stack(part) for part in zip(*task.behaviours, strict=True))
-    held = task.holdings or _everything(federated(task).clients, len(click), len(task.train.offsets) - 1)
+    clients, queries = np.arange(federated(task).clients), len(task.train.offsets) - 1
+    held = task.holdings or everything(clients, queries=queries, behaviours=len(click))
     room, listed = room_for(task, click.shape[1]), np.zeros(longest_list(task), dtype=bool)
     return Recorder(task, collection_of(task.train, task.grades), click, stop, held, room, listed, [])
-
-
-def _everything(clients: int, behaviours: int, queries: int) -> Holdings:
-    """Everybody holds every query, and clients take turns in behaviour."""
-    return Holdings(
-        np.arange(queries), np.zeros(clients, np.int64), np.full(clients, queries), np.arange(clients) % behaviours
-    )
 
 
 def log_of(recorder: Recorder) -> Log:
