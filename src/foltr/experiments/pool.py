@@ -3,13 +3,14 @@
 Yields events; whoever listens draws bars. Stopping the listener stops the processes; finished runs are on disk.
 """
 
+import contextlib
 import multiprocessing
 import os
 import queue
 import signal
 import threading
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,16 +59,18 @@ def perform(jobs: list[Job], out: Path, *, processes: int, threads: int) -> Iter
     words = context.Queue()
     pool = ProcessPoolExecutor(processes, context, initializer=_begin, initargs=(words,))
     try:
+        ended: queue.SimpleQueue[Future[None]] = queue.SimpleQueue()  # asking thousands of futures takes its time
         with _no_ctrl_c():
             waiting = {pool.submit(_in_worker, job, out, threads): job for job in jobs}
+        for future in waiting:
+            future.add_done_callback(ended.put)
         while waiting:
             yield from _heard(words)
-            done, _ = wait(waiting, timeout=0.1, return_when=FIRST_COMPLETED)
-            for future in done:
-                job = waiting.pop(future)
+            with contextlib.suppress(queue.Empty):
+                future = ended.get(timeout=0.1)
                 _result(future)
                 yield from _heard(words)
-                yield Event(job.number, 0, 0.0, done=True)
+                yield Event(waiting.pop(future).number, 0, 0.0, done=True)
     except BaseException:
         for process in list((pool._processes or {}).values()):
             process.terminate()
