@@ -46,3 +46,4 @@ def test_bench_prints_one_json_object_of_the_promised_shape() -> None:
     assert answer["bandwidth_gb_s"] > 0
     assert answer["parse"]["mb_per_s"] > 0
     assert answer["peak_mb"] > 0
+    assert answer["secagg"]["secagg_50x136"]["up_kb"] > 0

@@ -15,6 +15,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 
+from foltr import cli_privacy
 from foltr.errors import FoltrError, InputError
 
 app = typer.Typer(
@@ -25,6 +26,7 @@ app = typer.Typer(
 )
 data_app = typer.Typer(no_args_is_help=True, help="Collections on this machine.")
 app.add_typer(data_app, name="data")
+app.add_typer(cli_privacy.app, name="privacy")
 
 Out = Annotated[Path, typer.Option("--out", help="Folder for runs; finished parts there are used again.")]
 Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Processes at once (default: all cores).")]
@@ -190,11 +192,12 @@ def report(
 def bench(
     json_: Json = False,
     smoke: Annotated[bool, typer.Option("--smoke", help="Small sizes: does it run at all?")] = False,
+    large: Annotated[bool, typer.Option("--large", help="Also a secure sum of 10,000 clients (minutes).")] = False,
 ) -> None:
     """Speed against a plain NumPy twin and against this machine's memory bandwidth, in one run."""
     from foltr.experiments.bench import measure, shown
 
-    measured = measure(smoke=smoke, say=lambda words: _err.print(words, style="dim", highlight=False))
+    measured = measure(smoke=smoke, large=large, say=lambda words: _err.print(words, style="dim", highlight=False))
     if json_:
         _answer(measured, True)
     else:

@@ -3,6 +3,8 @@
     FoltrError                 the job failed                        exit code 1
     ├── Interrupted            stopped by the user; work is kept      exit code 1
     ├── StorageError           disk full, no permission, broken file  exit code 1
+    ├── SecureAggregationError a client or the server broke the protocol; no sum is released  exit code 1
+    ├── PrivacyError           a release that cannot be accounted for, or beyond the budget  exit code 1
     └── InputError             the call or its input is wrong        exit code 2
         ├── SpecError          a key, a value or a pair in a spec
         └── DataError          a file, a line, a column
@@ -24,6 +26,14 @@ class Interrupted(FoltrError):
 
 class StorageError(FoltrError):
     """A file could not be written or read back."""
+
+
+class PrivacyError(FoltrError):
+    """A release that cannot be accounted for, or that a budget forbids."""
+
+
+class SecureAggregationError(FoltrError):
+    """Secure aggregation stopped before anything was summed: too few clients, or somebody broke the protocol."""
 
 
 class InputError(FoltrError):

@@ -3,6 +3,8 @@
     runs/<hash>/manifest.json   what ran: spec, settings, data, versions, machine, times, verdicts
     runs/<hash>/rows.parquet    setting, fold, seed, round, metric, value
     runs/<hash>/ranker.npz      final parameters, one array [folds * seeds, P] a setting
+    runs/<hash>/privacy.json    the privacy card of every setting
+    runs/<hash>/ledger.json     which releases hold something of whom, where there is a mechanism
 
 Rows are kept for at most about a thousand rounds of a run. A row of an online metric is the mean over the rounds
 since the row before; `online_discounted` is the sum so far; offline metrics are those of the ranker after that round.

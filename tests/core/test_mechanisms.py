@@ -13,15 +13,8 @@ from foltr.federation.rounds import Federated, Task, run
 from foltr.learners.evolution import nominal_epsilon, outcome_of, outcomes, randomised
 from foltr.learners.evolution_kernel import outcome_number
 from foltr.learners.pdgd import Pdgd
-from foltr.privacy.mechanisms import (
-    Fpdgd,
-    NoPrivacy,
-    RandomizedResponse,
-    add_gamma_shares,
-    clip_radius,
-    gamma_at,
-    statement,
-)
+from foltr.privacy.mechanisms import Fpdgd, NoPrivacy, RandomizedResponse, clip_radius
+from foltr.privacy.shares import add_gamma_shares, gamma_at
 from foltr.rankers import Linear
 from foltr.rng import stream
 
@@ -169,17 +162,3 @@ def test_nominal_epsilon_is_the_largest_log_ratio_of_two_truths():
     assert nominal_epsilon(0.5, 11) == pytest.approx(math.log(10))
     assert nominal_epsilon(1 / 11, 11) == pytest.approx(0, abs=1e-12)  # told at random
     assert nominal_epsilon(1.0, 11) == math.inf
-
-
-def test_statements_call_the_papers_figures_nominal():
-    told = statement(Fpdgd(1.2, 3.0), holders=1000)
-    assert told["nominal_epsilon"] == 1.2
-    assert "not a guarantee for a user" in told["statement"]
-    assert "1000 noise shares" in told["statement"]
-    told = statement(RandomizedResponse(0.9), holders=1, nominal=nominal_epsilon(0.9, 11))
-    assert told["nominal_epsilon"] == pytest.approx(math.log(90))
-    assert "ONE interaction" in told["statement"]
-    told = statement(RandomizedResponse(1.0), holders=1, nominal=math.inf)
-    assert told["nominal_epsilon"] is None
-    assert "infinite" in told["statement"]
-    assert statement(NoPrivacy(), holders=1)["nominal_epsilon"] is None

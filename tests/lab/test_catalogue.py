@@ -11,14 +11,17 @@ from foltr.experiments.claims import CLAIMS
 from foltr.experiments.compare import find, flat_label
 from foltr.experiments.setting import flat, folds_of, resolved
 from foltr.experiments.spec import labels, plan
+from foltr.privacy.audit.guess import GUESSES, PUBLISHED
 from foltr.records import Run
 
 METRICS = {"offline_ndcg@10", "offline_mrr@10", "online_ndcg@10", "online_discounted", "online_max_rr"}
+ATTACKS = ("random", *GUESSES, *PUBLISHED)
+METRICS |= {f"{what}, {attack}" for what in ("precision", "recall", "accuracy") for attack in ATTACKS}
 PLACES = {"first", "fifth", "last_tenth", "final", "all"}
 KEYS = {"title", "question", "source", "figure", "base", "part", "expected", "claim", "comparison", "remarks"}
 
 OF_ONE = {"falls": set(), "falls-along": {"along"}, "above-own": {"than", "margin"}, "near-own": {"than", "margin"}}
-OF_ONE |= {"below": {"margin"}}
+OF_ONE |= {"below": {"margin"}, "above": {"margin"}}
 
 every_figure = pytest.mark.parametrize("name", catalogue.ids())
 

@@ -19,6 +19,10 @@ COMMANDS = [
     ("data", "list"),
     ("data", "show"),
     ("data", "add"),
+    ("privacy",),
+    ("privacy", "card"),
+    ("privacy", "plan"),
+    ("privacy", "audit"),
 ]
 
 
@@ -34,7 +38,7 @@ def test_help_fits_eighty_columns(words, command):
     assert max(map(len, answer.out.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("words", [(), ("data",)], ids=["foltr", "foltr data"])
+@pytest.mark.parametrize("words", [(), ("data",), ("privacy",)], ids=["foltr", "foltr data", "foltr privacy"])
 def test_a_call_without_a_command_shows_what_there_is(words, command):
     answer = command(*words)
     assert answer.code == 2

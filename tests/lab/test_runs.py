@@ -29,9 +29,10 @@ ROUNDS = 20
 # --- the files ------------------------------------------------------------------------------------------------------
 
 
-def test_a_run_leaves_its_four_files_and_nothing_half_written(finished):
+def test_a_run_leaves_its_five_files_and_nothing_half_written(finished):
     run = the_run(finished)
-    assert {path.name for path in run.iterdir()} == {"manifest.json", "rows.parquet", "ranker.npz", "privacy.json"}
+    names = {"manifest.json", "rows.parquet", "ranker.npz", "privacy.json", "ledger.json"}
+    assert {path.name for path in run.iterdir()} == names
     assert len(list((finished / "singles").iterdir())) == len(singles(finished)) == 8
 
 
@@ -120,14 +121,15 @@ def test_the_privacy_card_is_the_one_in_the_manifest(finished):
     card = strict_json((the_run(finished) / "privacy.json").read_text(encoding="utf-8"))
     settings = read_json(the_run(finished) / "manifest.json")["settings"]
     assert card == [{"setting": one["index"], "label": one["label"], **one["privacy"]} for one in settings]
-    assert {one["statement"] for one in card} == {"no privacy mechanism: updates leave as they are"}
+    assert {one["sentences"][0] for one in card} == {"No privacy mechanism: updates leave as they are."}
+    assert read_json(the_run(finished) / "ledger.json") == {"ledgers": []}
 
 
 KINDS = {
     "fpdgd": (
         ['privacy={kind="fpdgd", epsilon=2.3}'],
         {"kind": "fpdgd", "nominal_epsilon": 2.3},
-        ["nominal epsilon 2.3", "all 8 noise shares", "not a guarantee"],
+        ["Nominal epsilon 2.3", "all 8 noise shares", "not a guarantee"],
     ),
     "fpdgd in a cohort": (
         ['privacy={kind="fpdgd"}', "federation.cohort=5"],
@@ -137,12 +139,12 @@ KINDS = {
     "response": (
         ["learner.kind=evolution", 'privacy={kind="randomized-response", p=0.5}'],
         {"kind": "randomized-response", "nominal_epsilon": float(np.log(10))},  # ln(p (m - 1) / (1 - p)), m = 11
-        ["nominal epsilon 2.3", "ONE interaction"],
+        ["Nominal epsilon 2.3", "ONE interaction"],
     ),
     "honest response": (
         ["learner.kind=evolution", 'privacy={kind="randomized-response", p=1}'],
-        {"kind": "randomized-response", "nominal_epsilon": None},
-        ["nominal epsilon infinite"],
+        {"kind": "randomized-response", "nominal_epsilon": "infinite"},
+        ["Nominal epsilon infinite"],
     ),
     "central": (['federation={kind="central", batch=8, rounds=3}'], {"kind": "none", "nominal_epsilon": None}, []),
 }
@@ -156,7 +158,7 @@ def test_the_privacy_card_says_the_papers_figure_and_that_it_is_nominal(sets, fa
     (card,) = strict_json((the_run(tmp_path / "runs") / "privacy.json").read_text(encoding="utf-8"))
     assert card.items() >= facts.items()
     for piece in pieces:
-        assert piece in card["statement"]
+        assert piece in " ".join(card["sentences"])
 
 
 # --- the answer -----------------------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ def test_a_spec_that_only_names_its_data_is_fpdgd_without_privacy_as_published()
             "interactions": 4,
             "rounds": 1000,
             "cohort": None,
+            "turns": False,
             "rule": "fedavg",
             "assumed": None,
             "on_alarm": False,
@@ -53,6 +54,7 @@ def test_a_spec_that_only_names_its_data_is_fpdgd_without_privacy_as_published()
             "parts": 5,
             "ridge": 10.0,
         },
+        "audit": {"messages": 0, "queries": 1, "sum": 1, "holders": None, "trained_by": "perfect"},
         "part": "",
     }
 
@@ -259,7 +261,7 @@ REFUSALS = {
     "unknown table": (GOOD + "federaton = {}", ["federaton: no such key", "data, ranker, learner, users, federation"]),
     "unknown key": (
         GOOD + "federation = { clientz = 3 }",
-        ["federation.clientz: no such key", "kind, clients, interactions, rounds, cohort, rule"],
+        ["federation.clientz: no such key", "kind, clients, interactions, rounds, cohort, turns, rule"],
     ),
     "key of another kind": (
         GOOD + "learner = { sigma = 0.1 }",
@@ -435,9 +437,32 @@ REFUSALS = {
         GOOD + ES + 'privacy = { kind = "fpdgd" }',
         ['privacy.kind = "fpdgd"', 'use "randomized-response"'],
     ),
+    "a rule over secure sums": (
+        GOOD + 'federation = { clients = 10, rule = "krum" }\n'
+        'privacy = { kind = "gaussian" }\n',
+        ['federation.rule = "krum" looks at single updates', "secure aggregation hides", "use fedavg"],
+    ),
+    "turns without a cohort": (
+        GOOD + 'federation = { turns = true }\n',
+        ["federation.turns", "federation.cohort"],
+    ),
+    "honest noise on unequal weights": (
+        GOOD + 'federation = { interactions = [1, 2] }\n'
+        'privacy = { kind = "laplace" }\n',
+        ["equal weights", "federation.interactions"],
+    ),
+    "honest noise for evolution": (
+        GOOD + 'learner = { kind = "evolution" }\n'
+        'privacy = { kind = "gaussian" }\n',
+        ['privacy.kind = "gaussian" noises parameters', '"randomized-response"'],
+    ),
+    "a delta of one": (
+        GOOD + 'privacy = { kind = "gaussian", delta = 1.0 }\n',
+        ["privacy.delta"],
+    ),
     "pdgd with randomised response": (
         GOOD + NOTICED,
-        ['privacy.kind = "randomized-response" belongs to learner.kind = "evolution"', 'use "fpdgd"'],
+        ['privacy.kind = "randomized-response" belongs to learner.kind = "evolution"', 'use "gaussian"'],
     ),
     "pdgd on units that are all zero": (
         GOOD + 'ranker = { kind = "mlp", activation = "relu" }',

@@ -23,6 +23,7 @@ from foltr.engines import compiled
 from foltr.experiments import twin
 from foltr.experiments.evaluation import offline_quality
 from foltr.experiments.rule_speed import measure_rules
+from foltr.experiments.secagg_speed import SIZES, measure_secagg
 from foltr.federation.rounds import Federated, Task
 from foltr.kernel import kernel
 from foltr.learners.pdgd import Pdgd
@@ -55,8 +56,8 @@ SMOKE = (
 )
 
 
-def measure(*, smoke: bool = False, say: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
-    """Everything, as `foltr bench --json` prints it."""
+def measure(*, smoke: bool = False, large: bool = False, say: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
+    """Everything, as `foltr bench --json` prints it; `large`: also a secure sum of 10,000 clients, some minutes."""
     say("parsing")
     parse = measure_parse(10 if smoke else 100)  # first: later its memory would vanish below what the rest has used
     say("compiling")
@@ -88,6 +89,8 @@ def measure(*, smoke: bool = False, say: Callable[[str], None] = lambda _: None)
     out["parse"] = parse
     say("rules")
     out["rules"] = measure_rules(smoke=smoke)
+    say("secure aggregation")
+    out["secagg"] = measure_secagg(smoke=smoke, sizes=SIZES if large else None)
     out["peak_mb"] = _peak_mb()
     out["smoke"] = smoke
     return out
@@ -200,5 +203,9 @@ def shown(measured: dict[str, Any]) -> str:
             lines.append(f"{name.replace('_', ' '):<13} {figures['seconds']:.2f} s, {figures['peak_mb']:.0f} MB")
     slowest = max(measured["rules"]["micro"].values())
     lines.append(f"rules         {slowest:.0f} microseconds at most for 10 updates of 46 parameters")
+    for name, figures in measured["secagg"].items():
+        size, sent = name.removeprefix("secagg_"), figures["up_kb"] + figures["down_kb"]
+        words = f"{figures['seconds']:.1f} s ({figures['cpu_seconds']:.1f} of CPU), {sent:.0f} kB a client"
+        lines.append(f"secure sum    {size}, a tenth drops out: {words}")
     lines.append(f"peak memory   {measured['peak_mb']:.0f} MB")
     return "\n".join(lines)

@@ -2,9 +2,12 @@
 
 import math
 
+import msgspec
+
 from foltr.attacks.choice import AttackChoice
 from foltr.attacks.choice import check as check_attack
 from foltr.data.normalize import KINDS as SCALINGS
+from foltr.data.partition import Clicks, Intents, Labels
 from foltr.errors import SpecError
 from foltr.experiments.setting import DataChoice, Even, Setting, assumed, chosen_folds, flat, resolved
 from foltr.federation.aggregate import check_rule
@@ -12,8 +15,8 @@ from foltr.federation.personal import Clusters, FedPer, Together
 from foltr.federation.rounds import Central, Federated
 from foltr.learners.evolution import Evolution
 from foltr.learners.pdgd import Pdgd
-from foltr.privacy.mechanisms import Fpdgd, NoPrivacy, RandomizedResponse
-from foltr.rankers import Mlp
+from foltr.privacy.mechanisms import Fpdgd, Gaussian, Honest, Laplace, NoPrivacy, RandomizedResponse
+from foltr.rankers import Linear, Mlp
 
 
 def check(made: Setting, *, where: str = "spec") -> None:
@@ -30,10 +33,13 @@ def _check_pairs(made: Setting) -> str:
         return 'learner.kind = "evolution" needs clients; use federation = { clients = ..., rounds = ... }'
     if isinstance(federation, Central) and not isinstance(privacy, NoPrivacy):
         return 'federation.kind = "central" sends no updates; use privacy = { kind = "none" }'
-    if evolution and isinstance(privacy, Fpdgd):
-        return 'privacy.kind = "fpdgd" noises parameters, which evolution does not send; use "randomized-response"'
+    if evolution and isinstance(privacy, Fpdgd | Gaussian | Laplace):
+        return (
+            f'privacy.kind = "{_kind(privacy)}" noises parameters, which evolution does not send; '
+            f'use "randomized-response"'
+        )
     if not evolution and isinstance(privacy, RandomizedResponse):
-        return 'privacy.kind = "randomized-response" belongs to learner.kind = "evolution"; for pdgd use "fpdgd"'
+        return 'privacy.kind = "randomized-response" belongs to learner.kind = "evolution"; for pdgd use "gaussian"'
     if not evolution and isinstance(made.ranker, Mlp) and made.ranker.activation == "relu":
         return 'ranker.activation = "relu" starts at zero, where pdgd finds no direction; use "sigmoid"'
     if isinstance(federation, Federated):
@@ -45,7 +51,7 @@ def _check_central(made: Setting) -> str:
     if isinstance(made.learner, Pdgd) and made.learner.pull:
         return "learner.pull goes back to the start of a round, which a centre has not; leave it out"
     plain = Setting(made.data, made.ranker, made.learner, made.users, made.federation, made.privacy, made.runs)
-    for table in ("partition", "sharing", "personal", "attack", "forget"):
+    for table in ("partition", "sharing", "personal", "attack", "forget", "audit"):
         if getattr(made, table) != getattr(plain, table):
             return f'{table} is about clients; use federation = {{ clients = ..., rounds = ... }} instead of "central"'
     return ""
@@ -78,8 +84,10 @@ def _check_federated(made: Setting, federation: Federated) -> str:
         )
     complaint = (
         _check_sharing(made)
+        or _check_privacy(made, federation)
         or _check_defence(made, federation)
         or _check_forgetting(made)
+        or _check_audit(made)
         or _check_personal(made, federation)
     )
     if complaint:
@@ -89,6 +97,29 @@ def _check_federated(made: Setting, federation: Federated) -> str:
     if isinstance(made.learner, Evolution) and made.learner.objective == "dcg" and made.users.shown < 2:
         return "users.shown: the dcg objective needs a list of at least 2"
     return ""
+
+
+def _check_privacy(made: Setting, federation: Federated) -> str:
+    if federation.turns and federation.cohort is None:
+        return "federation.turns: everybody takes part in every round; say federation.cohort"
+    if not isinstance(made.privacy, Gaussian | Laplace):
+        return ""
+    secure = made.privacy.secure_aggregation
+    if federation.rule != "fedavg" or federation.on_alarm:
+        return (
+            f'federation.rule = "{federation.rule}" looks at single updates, which '
+            f"{'secure aggregation hides' if secure else 'noise of one share each would not protect'}; use fedavg, or "
+            f'privacy.kind = "none"'
+        )
+    if isinstance(federation.interactions, tuple) or not isinstance(made.partition, Even | Intents | Labels | Clicks):
+        return "privacy: sums with equal weights need the same federation.interactions for every client; use one number"
+    if made.forget.way != "none":
+        return 'forget needs single updates, which an honest mechanism does not show; use privacy = { kind = "none" }'
+    return ""
+
+
+def _kind(privacy: Fpdgd | Honest) -> str:
+    return str(msgspec.to_builtins(privacy)["kind"])
 
 
 def _check_defence(made: Setting, federation: Federated) -> str:
@@ -120,6 +151,16 @@ def _check_sharing(made: Setting) -> str:
 def _check_forgetting(made: Setting) -> str:
     if made.forget.way != "none" and made.attack != AttackChoice():
         return "forget brings its own attack, by those who leave; leave out the attack table"
+    return ""
+
+
+def _check_audit(made: Setting) -> str:
+    if not made.audit.messages:
+        return ""
+    if not isinstance(made.learner, Pdgd) or not isinstance(made.ranker, Linear):
+        return "audit reads the messages of pdgd with a linear ranker; leave it out"
+    if made.forget.way != "none" or made.attack != AttackChoice() or not isinstance(made.personal, Together):
+        return "audit is for one ranker and honest clients who stay; leave out forget, attack and personal"
     return ""
 
 

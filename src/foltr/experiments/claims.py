@@ -79,6 +79,16 @@ def _below(run: records.Run, claim: dict[str, Any]) -> dict[str, Any]:
     return _decided(good, told)
 
 
+def _above(run: records.Run, claim: dict[str, Any]) -> dict[str, Any]:
+    """The mean of the metric over the runs of every setting is above `margin`."""
+    told, good = [], []
+    for setting in find(run, claim["left"]):
+        mean = values(run, setting, claim["metric"], "final").mean
+        good.append(mean > claim["margin"])
+        told.append(f"{_named(setting, claim)}: {number(mean)}")
+    return _decided(good, told)
+
+
 def _all_pairs(run: records.Run, claim: dict[str, Any], good: Callable[[float, float], bool]) -> dict[str, Any]:
     metric, at = claim["metric"], claim.get("at", "final")
     told, held = [], []
@@ -145,6 +155,7 @@ CLAIMS = {
     "above-own": _above_own,
     "near-own": _near_own,
     "below": _below,
+    "above": _above,
     "falls": _falls,
     "common-factor": _common_factor,
 }

@@ -23,15 +23,14 @@ from foltr import records
 from foltr.data.dataset import Fold
 from foltr.errors import DataMissing
 from foltr.experiments import store
+from foltr.experiments.click_guessing import check_audit
 from foltr.experiments.evaluation import Single
 from foltr.experiments.forgetting import check_forgetting
 from foltr.experiments.pool import Event, Job, perform
 from foltr.experiments.population import interactions_in, load, task_of
+from foltr.experiments.privacy_card import card_of, ledgers_of
 from foltr.experiments.setting import Plan, Setting, folds_of, resolved
 from foltr.experiments.spec import labels
-from foltr.federation.rounds import Federated
-from foltr.learners.evolution import Evolution, nominal_epsilon, outcomes
-from foltr.privacy.mechanisms import RandomizedResponse, statement
 
 
 class Prepared(NamedTuple):
@@ -62,6 +61,8 @@ def prepare(plan: Plan, out: Path) -> Prepared:
             task, _ = task_of(setting, fold, 0)
             if setting.forget.way != "none":
                 check_forgetting(setting, task)
+            if setting.audit.messages:
+                check_audit(setting, fold)
             for seed in range(setting.runs.first_seed, setting.runs.first_seed + setting.runs.seeds):
                 key = store.key_of(setting, checksum=fold.checksum, fold=fold_number, seed=seed)
                 jobs.append(Job(len(jobs), setting, fold_number, seed, key))
@@ -114,6 +115,7 @@ def finish(prepared: Prepared, extra: dict[str, Any] | None = None) -> records.R
     manifest = _manifest(prepared, by_setting) | (extra or {})
     privacy = [{"setting": s["index"], "label": s["label"], **s["privacy"]} for s in manifest["settings"]]
     write_json(prepared.dir / "privacy.json", privacy)
+    write_json(prepared.dir / "ledger.json", _ledgers(prepared))
     write_json(prepared.dir / "manifest.json", manifest)
     return records.read(prepared.dir)
 
@@ -185,7 +187,7 @@ def _manifest(prepared: Prepared, by_setting: dict[int, list[tuple[Job, Single]]
                 "runs": len(by_setting[i]),
                 "rounds": setting.federation.rounds,
                 "data": prepared.facts[i],
-                "privacy": _privacy(setting),
+                "privacy": card_of(setting, prepared.facts[i]["features"]),
             }
             for i, (setting, label) in enumerate(zip(settings, labels(settings), strict=True))
         ],
@@ -200,13 +202,10 @@ def _manifest(prepared: Prepared, by_setting: dict[int, list[tuple[Job, Single]]
     }
 
 
-def _privacy(setting: Setting) -> dict[str, object]:
-    federation, privacy = setting.federation, setting.privacy
-    holders = (federation.cohort or federation.clients) if isinstance(federation, Federated) else 1
-    nominal = None
-    if isinstance(privacy, RandomizedResponse) and isinstance(setting.learner, Evolution):
-        nominal = nominal_epsilon(privacy.p, len(outcomes(setting.learner.objective, setting.users.shown)))
-    return statement(privacy, holders=holders, nominal=nominal)
+def _ledgers(prepared: Prepared) -> dict[str, Any]:
+    """Settings without a privacy mechanism have none: nothing bounds what they release."""
+    features = [facts["features"] for facts in prepared.facts]
+    return {"ledgers": ledgers_of(prepared.plan.settings, features)}
 
 
 def _facts(setting: Setting, fold: Fold) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from foltr.federation.personal import Alone, Clusters, FedPer, Offset, Together
 from foltr.federation.rounds import Central, Federated
 from foltr.learners.evolution import Evolution
 from foltr.learners.pdgd import Pdgd
-from foltr.privacy.mechanisms import Fpdgd, NoPrivacy, RandomizedResponse
+from foltr.privacy.audit.choice import Audit
+from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace, NoPrivacy, RandomizedResponse
 from foltr.rankers import Linear, Mlp
 from foltr.unlearning.choice import Forgetting
 
@@ -51,13 +52,14 @@ class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     learner: Pdgd | Evolution
     users: Users
     federation: Federated | Central
-    privacy: NoPrivacy | Fpdgd | RandomizedResponse
+    privacy: NoPrivacy | Fpdgd | RandomizedResponse | Gaussian | Laplace
     runs: Runs
     partition: Even | Intents | Labels | Clicks | Quantity = Even()
     sharing: Sharing = Sharing()
     personal: Together | FedPer | Offset | Clusters | Alone = Together()
     attack: AttackChoice = AttackChoice()
     forget: Forgetting = Forgetting()
+    audit: Audit = Audit()
     part: str = ""
 
 
@@ -76,13 +78,20 @@ TABLES: dict[str, dict[str, type[msgspec.Struct]]] = {
     "learner": {"pdgd": Pdgd, "evolution": Evolution},
     "users": {"": Users},
     "federation": {"federated": Federated, "central": Central},
-    "privacy": {"none": NoPrivacy, "fpdgd": Fpdgd, "randomized-response": RandomizedResponse},
+    "privacy": {
+        "none": NoPrivacy,
+        "fpdgd": Fpdgd,
+        "randomized-response": RandomizedResponse,
+        "gaussian": Gaussian,
+        "laplace": Laplace,
+    },
     "runs": {"": Runs},
     "partition": {"none": Even, "intents": Intents, "labels": Labels, "clicks": Clicks, "quantity": Quantity},
     "sharing": {"": Sharing},
     "personal": {"none": Together, "fedper": FedPer, "offset": Offset, "clusters": Clusters, "alone": Alone},
     "attack": {"": AttackChoice},
     "forget": {"": Forgetting},
+    "audit": {"": Audit},
 }
 
 

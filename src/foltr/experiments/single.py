@@ -7,6 +7,7 @@ import numpy as np
 
 from foltr.data.dataset import Fold, select
 from foltr.engines import compiled
+from foltr.experiments.click_guessing import guessing, training
 from foltr.experiments.evaluation import EVALUATED, Single, Tick, offline_quality, thin
 from foltr.experiments.forgetting import forgotten
 from foltr.experiments.population import Tested, task_of
@@ -20,6 +21,9 @@ def execute(made: Setting, fold: Fold, seed: int, threads: int = 1) -> Iterator[
     """Ticks on the way, the result at the end."""
     if made.forget.way != "none":
         yield from forgotten(made, fold, seed, threads)
+        return
+    if made.audit.messages:
+        yield from _audited(made, fold, seed, threads)
         return
     task, tested = task_of(made, fold, seed)
     rounds = made.federation.rounds
@@ -42,6 +46,21 @@ def execute(made: Setting, fold: Fold, seed: int, threads: int = 1) -> Iterator[
     names = np.array([f"client {name}" for name in tested.names], dtype=str)[: len(each)]
     seconds = time.perf_counter() - began
     yield Single(at, online, np.array(stops), offline, parameters, interactions, seconds, each, names)
+
+
+def _audited(made: Setting, fold: Fold, seed: int, threads: int) -> Iterator[Tick | Single]:
+    """The training, and what can be guessed about messages from its ranker."""
+    for event in execute(training(made), fold, seed, threads):
+        if isinstance(event, Tick):
+            yield event
+            continue
+        began = time.perf_counter()
+        further = guessing(made, fold, event.parameters, seed)
+        yield event._replace(
+            seconds=event.seconds + time.perf_counter() - began,
+            more=np.array(list(further.values())),
+            names=np.array(list(further)),
+        )
 
 
 def _quality(ranker: RankerKind, kept: list[Array], tested: Tested, grades: int) -> tuple[Array, Array]:

@@ -32,9 +32,10 @@ from foltr.experiments.setting import Setting, resolved
 
 # the modules that decide numbers; the data's own checksum stands for how it was read
 _NUMERIC = ("rng", "intrinsics", "kernel", "metrics", "rankers/", "clicks/", "learners/", "privacy/mechanisms",
-            "federation/", "engines/compiled", "experiments/single", "experiments/evaluation", "experiments/forgetting",
-            "experiments/population", "attacks/", "unlearning/", "data/partition",
-            "data/sharing")  # fmt: skip
+            "privacy/shares", "privacy/adaptive", "privacy/closed_forms", "privacy/events", "federation/",
+            "engines/compiled", "experiments/single", "experiments/evaluation", "experiments/forgetting",
+            "experiments/population", "experiments/click_guessing", "experiments/messages", "privacy/audit/guess",
+            "attacks/", "unlearning/", "data/partition", "data/sharing")  # fmt: skip
 
 
 def key_of(made: Setting, *, checksum: str, fold: int, seed: int) -> str:

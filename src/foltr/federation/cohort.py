@@ -1,5 +1,7 @@
 """Who takes part in a round, with how many interactions."""
 
+from functools import lru_cache
+
 import numpy as np
 
 from foltr.rng import stream
@@ -19,6 +21,26 @@ def pick(clients: int, size: int | None, *, seed: int, round: int) -> Array:
         first_seen = np.sort(np.unique(together, return_index=True)[1])
         chosen = together[first_seen]
     return np.sort(chosen[:size])
+
+
+def in_turn(clients: int, size: int, *, seed: int, round: int) -> Array:
+    """Clients of a round in rising order when they take turns: nobody again before everybody's turn.
+
+    Those who are left over when a turn does not come out even have a rest.
+    """
+    cohorts = clients // size
+    turn, place = divmod(round - 1, cohorts)
+    return np.sort(_shuffled(clients, seed, turn)[place * size : (place + 1) * size])
+
+
+@lru_cache(maxsize=2)
+def _shuffled(clients: int, seed: int, turn: int) -> Array:
+    return stream(seed, round=turn, purpose="cohort").permutation(clients)
+
+
+def most_often(clients: int, size: int | None, *, turns: bool, rounds: int) -> int:
+    """In how many rounds one client may take part."""
+    return -(-rounds // (clients // size)) if turns and size else rounds
 
 
 def interactions_of(clients: Array, interactions: int | tuple[int, ...]) -> Array:

@@ -15,13 +15,15 @@ from foltr.clicks.models import Behaviour
 from foltr.data.dataset import Dataset
 from foltr.federation import detector, personal, server
 from foltr.federation.aggregate import RULES, weighted_sum
-from foltr.federation.cohort import interactions_of, pick
+from foltr.federation.cohort import interactions_of
 from foltr.federation.personal import PersonalKind, Together
+from foltr.federation.releases import Releases, planned, taking_part
 from foltr.learners import evolution
 from foltr.learners.cohort import Holdings
 from foltr.learners.evolution import Evolution
 from foltr.learners.pdgd import Pdgd
-from foltr.privacy.mechanisms import Fpdgd, PrivacyKind, add_gamma_shares
+from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace, PrivacyKind, protect
+from foltr.privacy.shares import add_gamma_shares
 from foltr.rankers import RankerKind
 from foltr.types import Array, Online
 
@@ -36,6 +38,7 @@ class Federated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fie
     interactions: Count | Annotated[tuple[Count, ...], msgspec.Meta(min_length=1)] = 4
     rounds: Count = 1000
     cohort: Count | None = None
+    turns: bool = False  # cohorts by turns, so that nobody takes part more often than others; else at random
     rule: str = "fedavg"
     assumed: Annotated[int, msgspec.Meta(ge=0)] | None = None  # attackers the rule reckons with; None: those there are
     on_alarm: bool = False  # average until the detector sees an attack, and only then use the rule
@@ -100,7 +103,10 @@ def run(task: Task, engine: Engine, stops: Sequence[int] = ()) -> Iterator[Progr
         return _evolve(task, task.federation, task.learner, engine, start)
     if not isinstance(task.personal, Together):
         return _personal(task, task.federation, engine, start)
-    return _average(task, task.federation, engine, _warmed_up(task, task.federation, engine, start))
+    start = _warmed_up(task, task.federation, engine, start)
+    if isinstance(task.privacy, Gaussian | Laplace):
+        return _private(task, task.federation, engine, start)
+    return _average(task, task.federation, engine, start)
 
 
 def _warmed_up(task: Task, federation: Federated, engine: Engine, start: Array) -> Array:
@@ -131,9 +137,38 @@ def _average(task: Task, federation: Federated, engine: Engine, start: Array) ->
         yield _progress(round, state.parameters, online)
 
 
+def _private(task: Task, federation: Federated, engine: Engine, start: Array) -> Iterator[Progress]:
+    """Clipped, noised, averaged with equal weights; a round that the budget forbids changes nothing."""
+    assert isinstance(task.privacy, Gaussian | Laplace)
+    state, clip = server.begin(start), task.privacy.clip
+    plan = releases_of(task, federation)
+    for round in range(1, federation.rounds + 1):
+        clients, steps = _taking_part(task, federation, round)
+        updates, online = engine.train(state.parameters, clients, steps, round=round)
+        if plan.admitted[round - 1]:
+            clip = protect(
+                task.privacy, updates, state.parameters, clients, plan.event, clip=clip, seed=task.seed, round=round
+            )
+            if task.tamper is not None:
+                updates = task.tamper(updates, clients, state.parameters, round)
+            mean = weighted_sum(updates, np.ones(len(clients))) / len(clients)
+            state = server.replace(state, mean)
+        yield _progress(round, state.parameters, online)
+
+
+def releases_of(task: Task, federation: Federated) -> Releases:
+    """What a task with an honest mechanism lets out."""
+    assert isinstance(task.privacy, Gaussian | Laplace)
+    parameters = len(task.ranker.start(task.train.features.shape[1], task.seed))
+    return planned(
+        task.privacy, clients=federation.clients, cohort=federation.cohort, turns=federation.turns,
+        rounds=federation.rounds, parameters=parameters, seed=task.seed,
+    )  # fmt: skip
+
+
 def _taking_part(task: Task, federation: Federated, round: int) -> tuple[Array, Array]:
     """Clients of a round, and the interactions of each."""
-    clients = pick(federation.clients, federation.cohort, seed=task.seed, round=round)
+    clients = taking_part(federation.clients, federation.cohort, turns=federation.turns, seed=task.seed, round=round)
     return clients, interactions_of(clients, federation.interactions)
 
 

@@ -1,13 +1,15 @@
-"""What is done to an update before it leaves, as the papers state it; their epsilons are recorded as nominal.
+"""What is done to an update before it leaves: the papers' ways with their nominal epsilons, and honest ones.
 
-Sources: S0 Algorithm 3 and equations 13-16 (FPDGD), S1 section 3.3 (randomised response).
+Sources: S0 Algorithm 3 and equations 13-16 (FPDGD), S1 section 3.3 (randomised response); Abadi et al. 2016 and McMahan
+et al. 2018 (clipped updates with Gaussian noise), Andrew et al. 2021 (the clip follows a quantile).
 
 FPDGD: after every local step the parameters are clipped to an L2 ball; before sending, every coordinate gets a share
 Gamma(1/n, Delta/epsilon) - Gamma(1/n, Delta/epsilon), n shares of which add up to Laplace noise of scale Delta/epsilon.
+Gaussian, Laplace: the UPDATE (what local training changed) is clipped, in L2 or L1, and gets a share of noise that is
+sized for those holders who are sure to be there. Their epsilon is that of a user over the whole run.
 
-Differs from the paper: the clip radius is Delta (`clip = "delta"`, the authors' program, which reproduces their
-Table 2); the paper's text says Delta / 2 (`clip = "half-delta"`). A share below 2^-80 of its scale is sent as zero:
-that is below the last digit of the parameter it would be added to.
+Differs from the paper: FPDGD's clip radius is Delta (`clip = "delta"`, the authors' program, which reproduces their
+Table 2); the paper's text says Delta / 2 (`clip = "half-delta"`).
 """
 
 import math
@@ -16,11 +18,15 @@ from typing import Annotated, Literal
 import msgspec
 import numpy as np
 
-from foltr.kernel import kernel
-from foltr.rng import NOISE, address, uniform_at
+from foltr.privacy.adaptive import next_clip, split_multiplier
+from foltr.privacy.closed_forms import laplace_scale, noise_multiplier
+from foltr.privacy.events import EVERYBODY, RECIPIENTS, Adversary, Event
+from foltr.privacy.shares import add_gamma_shares, add_gaussian_shares
 from foltr.types import Array
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Fraction = Annotated[float, msgspec.Meta(gt=0, le=1)]
 
 
 class NoPrivacy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="none"):
@@ -44,10 +50,35 @@ class RandomizedResponse(
 ):
     """The truth with probability p, else another outcome; p = 1 hides nothing."""
 
-    p: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.9
+    p: Fraction = 0.9
 
 
-PrivacyKind = NoPrivacy | Fpdgd | RandomizedResponse
+class Gaussian(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="gaussian"):
+    """Honest: epsilon at delta is what a user spends in the whole run, and the run stops before it spends more."""
+
+    epsilon: Positive = 1.0
+    delta: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 1e-5
+    clip: Positive = 1.0  # of an update's L2 norm; where the clip adapts, the first
+    releases: Count | None = None  # that a user may take part in; None: as many as the rounds ask for
+    present: Fraction = 1.0  # of the noise holders that are sure to be there
+    trust: Literal["sum", "nobody"] = "sum"  # nobody: every message carries the whole noise (local privacy)
+    secure_aggregation: bool = True  # the server sees sums only
+    adaptive: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0  # quantile of norms that the clip follows; 0: fixed
+
+
+class Laplace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="laplace"):
+    """Honest with delta 0: the update is clipped in L1, and epsilons of releases add up."""
+
+    epsilon: Positive = 1.0
+    clip: Positive = 1.0  # of an update's L1 norm
+    releases: Count | None = None
+    present: Fraction = 1.0
+    trust: Literal["sum", "nobody"] = "sum"
+    secure_aggregation: bool = True
+
+
+Honest = Gaussian | Laplace
+PrivacyKind = NoPrivacy | Fpdgd | RandomizedResponse | Gaussian | Laplace
 
 
 def clip_radius(privacy: PrivacyKind) -> float:
@@ -55,63 +86,52 @@ def clip_radius(privacy: PrivacyKind) -> float:
     return privacy.radius if isinstance(privacy, Fpdgd) else 0.0
 
 
-def add_gamma_shares(updates: Array, clients: Array, *, scale: float, holders: int, seed: int, round: int) -> None:
-    """Adds each client's noise share to its row of updates [clients, P], in place."""
-    _add_shares(updates, clients, scale, 1.0 / holders, seed, round)
+def noise_holders(privacy: Honest, taking_part: int) -> int:
+    """How many shares make up the noise: those that are sure to be there; one where nobody is trusted."""
+    return 1 if privacy.trust == "nobody" else max(1, math.floor(privacy.present * taking_part))
 
 
-_NUMBERS = 64  # set aside for one gamma number; more than a few are needed once in a blue moon
-_NEGLIGIBLE = -80 * math.log(2)
+def event_of(privacy: Honest, *, taking_part: int, releases: int, parameters: int) -> Event:
+    """What one round of it is worth, to everybody who may look."""
+    holders = noise_holders(privacy, taking_part)
+    local = privacy.trust == "nobody"
+    against: tuple[Adversary, ...] = EVERYBODY if privacy.secure_aggregation or local else RECIPIENTS
+    present = 1 if local else taking_part
+    if isinstance(privacy, Laplace):
+        scale = laplace_scale(privacy.epsilon, releases, privacy.clip)
+        return Event("laplace", "l1", privacy.clip, "l1", scale, against=against, expected=holders, present=present,
+                     parameters=parameters)  # fmt: skip
+    deviation = noise_multiplier(privacy.epsilon, privacy.delta, releases) * privacy.clip
+    return Event("gaussian", "l2", privacy.clip, "l2", deviation, against=against, expected=holders, present=present,
+                 parameters=parameters)  # fmt: skip
 
 
-@kernel
-def _add_shares(updates: Array, clients: Array, scale: float, shape: float, seed: int, round: int) -> None:
-    # U^(1/shape) < e^t  <=>  U < e^(t * shape): most shares need no logarithm to be found to be nothing
-    nothing = math.exp(_NEGLIGIBLE * shape)
-    for c in range(clients.size):
-        at = address(seed, round, clients[c], NOISE)
-        for p in range(updates.shape[1]):
-            plus = gamma_at(at[0], at[1], 2 * p * _NUMBERS, shape, nothing)
-            minus = gamma_at(at[0], at[1], (2 * p + 1) * _NUMBERS, shape, nothing)
-            updates[c, p] += scale * (plus - minus)
+def clip_updates(updates: Array, start: Array, *, clip: float, norm: Literal["l1", "l2"]) -> Array:
+    """Brings every row of updates [n, P] to within `clip` of the start, in place; returns the norms before [n].
+
+    A client whose training went astray (not finite) sends no change: its noise is needed all the same.
+    """
+    updates -= start
+    updates[~np.isfinite(updates).all(axis=1)] = 0.0
+    norms = np.abs(updates).sum(axis=1) if norm == "l1" else np.sqrt(np.square(updates).sum(axis=1))
+    updates *= np.minimum(1.0, clip / np.maximum(norms, clip))[:, None]
+    updates += start
+    return norms
 
 
-@kernel
-def gamma_at(start: np.uint64, stride: np.uint64, position: int, shape: float, nothing: float) -> float:
-    """Gamma(shape, 1) for shape <= 1: Gamma(shape + 1) * U^(1/shape), the first as Marsaglia and Tsang (2000) do it."""
-    first = uniform_at(start, stride, position)
-    if first <= nothing:
-        return 0.0
-    fall = math.log(first) / shape
-    d = shape + 1.0 - 1.0 / 3.0
-    c = 1.0 / math.sqrt(9.0 * d)
-    while True:
-        radius = math.sqrt(-2.0 * math.log(1.0 - uniform_at(start, stride, position + 1)))
-        normal = radius * math.cos(2.0 * math.pi * uniform_at(start, stride, position + 2))
-        last = uniform_at(start, stride, position + 3)
-        position += 3
-        v = 1.0 + c * normal
-        if v <= 0.0:
-            continue
-        v = v * v * v
-        if math.log(last) < 0.5 * normal * normal + d - d * v + d * math.log(v):
-            return d * v * math.exp(fall)
-
-
-def statement(privacy: PrivacyKind, *, holders: int, nominal: float | None = None) -> dict[str, object]:
-    """What a report says of a run's privacy: the paper's figure, and that it is nominal."""
-    if isinstance(privacy, Fpdgd):
-        text = (
-            f"nominal epsilon {privacy.epsilon:g} as the paper states it: per round and per coordinate, for the sum of "
-            f"all {holders} noise shares only, nothing composed over rounds; not a guarantee for a user"
-        )
-        return {"kind": "fpdgd", "nominal_epsilon": privacy.epsilon, "statement": text}
-    if isinstance(privacy, RandomizedResponse):
-        shown = "infinite" if nominal is None or math.isinf(nominal) else f"{nominal:.3g}"
-        text = (
-            f"nominal epsilon {shown} as the paper states it: local, for the outcome of ONE interaction; a message "
-            f"holds several and a run many messages, which the figure does not compose"
-        )
-        value = None if nominal is None or math.isinf(nominal) else nominal
-        return {"kind": "randomized-response", "nominal_epsilon": value, "statement": text}
-    return {"kind": "none", "nominal_epsilon": None, "statement": "no privacy mechanism: updates leave as they are"}
+def protect(
+    privacy: Honest, updates: Array, start: Array, clients: Array, event: Event, *, clip: float, seed: int, round: int
+) -> float:
+    """Clips and noises updates [n, P] in place, as `event` says with `clip` for its bound; returns the next clip."""
+    if isinstance(privacy, Laplace):
+        clip_updates(updates, start, clip=clip, norm="l1")
+        scale = event.noise / event.bound * clip
+        add_gamma_shares(updates, clients, scale=scale, holders=event.expected, seed=seed, round=round)
+        return clip
+    norms = clip_updates(updates, start, clip=clip, norm="l2")
+    multiplier, following = event.noise / event.bound, clip
+    if privacy.adaptive:
+        multiplier, bits = split_multiplier(multiplier, len(clients))
+        following = next_clip(norms, clip, quantile=privacy.adaptive, bits=bits, seed=seed, round=round)
+    add_gaussian_shares(updates, clients, deviation=multiplier * clip, holders=event.expected, seed=seed, round=round)
+    return following

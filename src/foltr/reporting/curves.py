@@ -24,9 +24,7 @@ __all__ = ["caption", "curve_metrics", "curve_png", "curve_svg"]
 def curve_svg(run: Run, metric: str, *, ids: str = "") -> str:
     """An <svg> element to put into a page; `ids` keeps its identifiers apart from those of other figures."""
     with _matplotlib_ready():
-        from foltr.reporting.drawing import draw
-
-        figure, data = draw(run, metric), io.StringIO()
+        figure, data = _drawn(run, metric), io.StringIO()
         figure.savefig(data, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     return _inline(data.getvalue(), ids, caption(run, metric), figure.get_figwidth() * PIXELS_AN_INCH)
 
@@ -34,11 +32,17 @@ def curve_svg(run: Run, metric: str, *, ids: str = "") -> str:
 def curve_png(run: Run, metric: str, *, dpi: int = 160) -> bytes:
     """The same figure as a PNG with a transparent background."""
     with _matplotlib_ready():
-        from foltr.reporting.drawing import draw
-
         data = io.BytesIO()
-        draw(run, metric).savefig(data, format="png", dpi=dpi, transparent=True, metadata={"Software": None})
+        _drawn(run, metric).savefig(data, format="png", dpi=dpi, transparent=True, metadata={"Software": None})
     return data.getvalue()
+
+
+def _drawn(run: Run, metric: str) -> Any:
+    """A curve over rounds, or a trend along one number where the figure asks for it."""
+    from foltr.reporting.drawing import draw
+    from foltr.reporting.trend import draw_trend
+
+    return draw_trend(run, metric) if (run.manifest.get("figure") or {}).get("trend") else draw(run, metric)
 
 
 @contextmanager

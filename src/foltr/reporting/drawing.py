@@ -33,7 +33,7 @@ def draw(run: Run, metric: str) -> Figure:
     """Panels by the figure's rows and columns; y is shared along a row unless the figure says no, the legend below."""
     plan, curves = layout(run.manifest, metric), curves_of(run.rows, metric)
     wide = plan.columns if plan.columns <= WIDEST else 2 if plan.columns == 4 else WIDEST
-    places = [_place(number, plan.columns, wide) for number in range(len(plan.panels))]
+    places = [place(number, plan.columns, wide) for number in range(len(plan.panels))]
     high = 1 + max(row for row, _ in places)
     width, height = SIZES[wide]
     legend = 0.6 + 0.2 * (len(plan.names) // WIDEST)  # many lines need many rows of names
@@ -46,7 +46,9 @@ def draw(run: Run, metric: str) -> Figure:
     for panel, (row, column) in zip(plan.panels, places, strict=True):
         axes = figure.add_subplot(high, wide, row * wide + column + 1, sharey=firsts.get(panel.row) if shared else None)
         firsts.setdefault(panel.row, axes)
-        _frame(axes, panel)
+        frame(axes, " · ".join(filter(None, (panel.row, panel.column))))
+        axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+        axes.xaxis.set_major_formatter(EngFormatter(sep=""))
         _fill(axes, panel, plan, curves, scales)
         axes.tick_params(labelleft=column == 0 or not shared)
         axes.set_ylabel(metric_name(metric) if column == 0 else "")
@@ -55,7 +57,7 @@ def draw(run: Run, metric: str) -> Figure:
     return figure
 
 
-def _place(number: int, columns: int, wide: int) -> tuple[int, int]:
+def place(number: int, columns: int, wide: int) -> tuple[int, int]:
     """Row and column in the grid; a row of more panels than fit goes on below itself."""
     row, column = divmod(number, columns)
     return row * -(-columns // wide) + column // wide, column % wide
@@ -69,8 +71,9 @@ def _x_axis(manifest: dict[str, Any]) -> tuple[str, dict[int, float]]:
     return "rounds", {s["index"]: 1.0 for s in settings}
 
 
-def _frame(axes: Axes, panel: Panel) -> None:
-    axes.set_title(" · ".join(filter(None, (panel.row, panel.column))), fontsize=9, color=TEXT)
+def frame(axes: Axes, title: str) -> None:
+    """Grey axes and a title."""
+    axes.set_title(title, fontsize=9, color=TEXT)
     axes.patch.set_alpha(0.0)
     axes.grid(visible=True, color=FRAME, alpha=0.25, linewidth=0.6)
     for side, spine in axes.spines.items():
@@ -79,9 +82,7 @@ def _frame(axes: Axes, panel: Panel) -> None:
     axes.tick_params(color=FRAME, labelcolor=TEXT, labelsize=8)
     axes.xaxis.label.set_color(TEXT)
     axes.yaxis.label.set_color(TEXT)
-    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
     axes.yaxis.set_major_locator(MaxNLocator(6))
-    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
 
 
 def _fill(axes: Axes, panel: Panel, plan: Layout, curves: dict[int, Curve], scales: dict[int, float]) -> None:

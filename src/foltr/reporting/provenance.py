@@ -1,7 +1,6 @@
-"""Where a run's numbers come from: its data, its privacy figures, its spec, versions, machine and times."""
+"""Where a run's numbers come from: its data, its spec, versions, machine and times."""
 
 import json
-import math
 from typing import Any
 
 from foltr.records import Run
@@ -24,23 +23,6 @@ def _data(data: dict[str, Any]) -> dict[str, Any]:
         "facts": ", ".join(facts),
         "checksum": data.get("checksum") or "none recorded",
     }
-
-
-def privacy_statements(run: Run) -> list[dict[str, str]]:
-    """Each statement once, with the settings it speaks of; a figure from a paper is called nominal."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for setting in run.manifest.get("settings") or []:
-        if privacy := setting.get("privacy"):
-            figure = f"{privacy.get('kind')}: nominal ε = {_epsilon(privacy.get('nominal_epsilon'))}"
-            found.setdefault((figure, str(privacy.get("statement") or "")), []).append(setting_name(setting))
-    return [
-        {"figure": figure, "statement": statement, "settings": "; ".join(names)}
-        for (figure, statement), names in found.items()
-    ]
-
-
-def _epsilon(value: float | None) -> str:
-    return "not stated" if value is None else "∞" if math.isinf(value) else f"{value:g}"
 
 
 def details(run: Run) -> dict[str, Any]:

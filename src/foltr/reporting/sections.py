@@ -7,7 +7,8 @@ from foltr.reporting.curves import caption, curve_metrics, curve_svg
 from foltr.reporting.labels import KEY_NAMES, metric_name, setting_name
 from foltr.reporting.matrix import gains, matrices
 from foltr.reporting.numbers import difference, mean_sd, number, p_value
-from foltr.reporting.provenance import data_facts, details, privacy_statements
+from foltr.reporting.privacy import COLUMNS, privacy_cards
+from foltr.reporting.provenance import data_facts, details
 from foltr.reporting.tables import main_metrics, mark, settings_table, significance
 
 
@@ -33,7 +34,7 @@ def section(run: Run, place: int) -> dict[str, Any]:
         "table": _table(run),
         "significance": [_significance(run, metric) for metric in main_metrics(run)],
         "remarks": manifest.get("remarks") or [],
-        "privacy": privacy_statements(run),
+        "privacy": {"columns": COLUMNS, "cards": privacy_cards(_settings(run))},
         "details": details(run),
     }
 

@@ -90,4 +90,6 @@ def _runs_and_band(run: Run, metric: str) -> str:
         return "One run a line: no band."
     folds, seeds = kept["fold"].n_unique(), kept["seed"].n_unique()
     made = f" ({folds} folds × {seeds} seeds)" if folds * seeds == most and min(folds, seeds) > 1 else ""
-    return f"Line: mean over {most} runs{made}; band: ±\N{NO-BREAK SPACE}1 standard deviation over runs."
+    trend = (run.manifest.get("figure") or {}).get("trend")
+    mean, spread = ("Point", "bar") if trend else ("Line", "band")
+    return f"{mean}: mean over {most} runs{made}; {spread}: ±\N{NO-BREAK SPACE}1 standard deviation over runs."

@@ -1,6 +1,6 @@
 """The exact ways side by side, after a leaver that had poisoned the ranker.
 
-Source: METHODS section 9. Each way's result is compared with training from scratch on the remaining clients' logs as
+Each way's result is compared with training from scratch on the remaining clients' logs as
 they are; the distance is rounding or nothing.
 
 Differs from the paper: S2 has no exact way but training again.

@@ -1,0 +1,110 @@
+"""`foltr privacy`: the card of a run, the plan of a federation, the audit. Imports stand inside each command."""
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from foltr.errors import InputError
+
+app = typer.Typer(
+    no_args_is_help=True, help="What privacy figures mean, which ones a federation can afford, and what attacks find."
+)
+
+Run = Annotated[Path, typer.Argument(help="Folder of a finished run.", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else there.")]
+
+_out = Console()
+_err = Console(stderr=True)
+
+
+@app.command("card")
+def card(
+    run: Run,
+    delta: Annotated[
+        float | None, typer.Option("--delta", help="Of the figures for a user (default: the run's own, else 1e-5).")
+    ] = None,
+    json_: Json = False,
+) -> None:
+    """The privacy of a run: nominal and correct figures, who sees what, whose noise is there."""
+    from foltr.experiments.privacy_card import cards_of_run
+    from foltr.reporting.privacy import terminal_cards
+
+    if delta is not None and not 0 < delta < 1:
+        raise InputError(f"--delta {delta:g}: it must lie between 0 and 1; a usual choice is 1e-5")
+    cards = cards_of_run(run, delta=delta)
+    if json_:
+        _answer({"dir": str(run), "cards": cards})
+        return
+    _out.print(terminal_cards([{"label": one["label"], "privacy": _without(one)} for one in cards]))
+
+
+def _without(card: dict[str, Any]) -> dict[str, Any]:
+    """What tells settings apart is no part of what their cards say."""
+    return {key: value for key, value in card.items() if key not in ("setting", "label")}
+
+
+@app.command("plan")
+def plan(
+    clients: Annotated[int, typer.Option("--clients", help="People in the federation.", show_default=False)],
+    epsilon: Annotated[float, typer.Option("--epsilon", help="Of one user in all, wished for.", show_default=False)],
+    weeks: Annotated[int, typer.Option("--weeks", help="How long it runs.", show_default=False)],
+    delta: Annotated[float, typer.Option("--delta", help="Chance that epsilon does not hold.")] = 1e-5,
+    searches: Annotated[int, typer.Option("--searches", help="Of a person in a week.")] = 40,
+    dropout: Annotated[float, typer.Option("--dropout", help="Share of people lost in a round.")] = 0.1,
+    data: Annotated[str | None, typer.Option("--data", help="Simulate on this collection (default: made up).")] = None,
+    json_: Json = False,
+) -> None:
+    """Releases, clip, noise and expected quality for a wish of privacy, by simulation; a minute or two."""
+    from foltr.experiments import planner, planner_words
+
+    wish = planner.Wish(clients, epsilon, delta, weeks, searches, dropout, data or planner.DATA)
+    bench = planner.bench(wish)
+    with _err.status("trying candidates in simulation"):
+        made = planner.concluded(bench, list(planner.tried(bench)))
+    if json_:
+        _answer(made | {"advice": planner_words.advice(made)})
+        return
+    _out.print(planner_words.table(made))
+    for said in planner_words.advice(made):
+        _out.print(said, highlight=False, markup=False)
+
+
+@app.command("audit")
+def audit(run: Run, json_: Json = False) -> None:
+    """Attacks on a run's own messages: clicks guessed, members found, epsilon bounded from below."""
+    from foltr.experiments.privacy_audit import audit_run
+    from foltr.experiments.privacy_audit_table import audit_tables
+    from foltr.experiments.privacy_card import finished
+    from foltr.reporting.labels import setting_name
+
+    finished(run)
+    with _err.status("attacking; about a minute a setting"):
+        found = audit_run(run)
+    if json_:
+        _answer(found)
+        return
+    for table in audit_tables(found):
+        _out.print(table)
+    for one in found["settings"]:
+        if one["note"]:
+            _out.print(f"{setting_name(one)}: {one['note']}", highlight=False, markup=False)
+
+
+def _answer(content: Any) -> None:
+    sys.stdout.write(json.dumps(_finite(content), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _finite(value: Any) -> Any:
+    """JSON knows no infinity, and no number that is none."""
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else "infinite"
+    return value

@@ -1,0 +1,219 @@
+"""From events to epsilon: what all releases about one person are worth together, at a delta.
+
+Two opinions by dp-accounting: privacy loss distributions (`pld`, nearly exact) and Renyi divergences (`rdp`, an upper
+bound, some percent above). Where both exist they must agree, else nothing is said. What is not known is refused: a
+mechanism without an entry here, noise whose norm is not the one that is clipped, events of different units.
+
+Only RDP, because a distribution is not known or too large: `fpdgd`, `discrete-gaussian`, thousands of responses.
+
+fpdgd   Laplace noise on every coordinate of what is clipped in L2 only. A difference of L2 norm b spread evenly over P
+        coordinates is the worst for every order (the divergence is concave in the square of the shift), so a release
+        is P Laplace releases of b / sqrt(P). The pure epsilon of one release is sqrt(P) b / scale.
+discrete-gaussian   the sum of n discrete shares is not quite a discrete Gaussian; Kairouz, Liu and Steinke (2021),
+        theorem 5, bounds the gap, and gives concentrated privacy.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from foltr.errors import PrivacyError
+from foltr.privacy.discrete_gaussian import share_gap
+from foltr.privacy.events import Adversary, Event, Norm
+
+_NEEDS: dict[str, Norm] = {
+    "gaussian": "l2",
+    "discrete-gaussian": "l2",
+    "laplace": "l1",
+    "randomized-response": "outcome",
+    "fpdgd": "l2",
+}
+_ORDERS = np.concatenate([1 + 2.0 ** np.arange(-9, 1, 0.25), np.arange(2.25, 64, 0.25), 2.0 ** np.arange(6, 14, 0.5)])
+_FINEST = 1e-4  # of a privacy loss; coarser where epsilon is large
+_LARGEST = 4_000_000  # points of a distribution
+
+
+class Spent(NamedTuple):
+    """Epsilon at a delta by both ways; None where a way is not known for these events."""
+
+    pld: float | None
+    rdp: float
+    delta: float
+
+    @property
+    def epsilon(self) -> float:
+        return self.rdp if self.pld is None else self.pld
+
+
+def epsilon(events: Mapping[Event, int], delta: float, against: Adversary = "recipients") -> Spent:
+    """What events, each as often as it says, tell an adversary about one person."""
+    counted = tuple((event, times) for event, times in events.items() if times)
+    _check(counted, delta)
+    if not counted:
+        return Spent(0.0, 0.0, delta)
+    if not all(against in event.against and _holds(event) for event, _ in counted):
+        return Spent(None, math.inf, delta)
+    totals: Counter[Event] = Counter()
+    for event, times in counted:
+        totals[_alike(event)] += times
+    return _composed(tuple(totals.items()), delta)
+
+
+def affordable(event: Event, *, budget: float, delta: float, at_most: int) -> int:
+    """How often an event can happen to one person within a budget."""
+    if _within(event, at_most, budget, delta):
+        return at_most
+    low, high = 0, at_most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _within(event, middle, budget, delta) else (low, middle)
+    return low
+
+
+def pure_epsilon(event: Event) -> float:
+    """Of one release at delta 0; infinite for Gaussian noise."""
+    if not _holds(event) or event.mechanism in ("gaussian", "discrete-gaussian"):
+        return math.inf
+    if event.mechanism == "randomized-response":
+        lie = (1 - event.noise) / (event.outcomes - 1)
+        return abs(math.log(event.noise / lie)) if lie else math.inf
+    spread = math.sqrt(event.parameters) if event.mechanism == "fpdgd" else 1.0
+    return spread * event.bound / event.noise
+
+
+def _within(event: Event, times: int, budget: float, delta: float) -> bool:
+    return epsilon({event: times}, delta).epsilon <= budget
+
+
+def _check(counted: tuple[tuple[Event, int], ...], delta: float) -> None:
+    if not 0 < delta < 1:
+        raise PrivacyError(f"delta = {delta:g}: it must lie between 0 and 1; a usual choice is 1e-5")
+    for event, times in counted:
+        needed = _NEEDS.get(event.mechanism)
+        if needed is None:
+            raise PrivacyError(f"{event.mechanism}: no way to account for it is known; known are {', '.join(_NEEDS)}")
+        if (event.norm, event.clipped) != (needed, needed):
+            raise PrivacyError(
+                f"{event.mechanism} noise hides differences in {needed}; this release declares a bound in {event.norm} "
+                f"and clips in {event.clipped}: it cannot be composed"
+            )
+        if times < 0 or not math.isfinite(event.bound / event.noise):
+            raise PrivacyError(f"{event.mechanism}: {times} times, bound {event.bound:g}, noise {event.noise:g}")
+    if len({(event.unit, event.neighbours) for event, _ in counted}) > 1:
+        kinds = ", ".join(sorted({f"{event.neighbours} one {event.unit}" for event, _ in counted}))
+        raise PrivacyError(f"events of different kinds cannot be composed: {kinds}")
+
+
+def _alike(event: Event) -> Event:
+    """What does not matter to the figure is left out, so that federations of different sizes are reckoned once."""
+    if event.mechanism in ("gaussian", "laplace"):
+        return msgspec.structs.replace(event, bound=1.0, noise=_multiplier(event), expected=1, present=1, parameters=1)
+    return event
+
+
+def _holds(event: Event) -> bool:
+    """Whether there is any noise worth the name: Laplace shares protect only if all are there, and p = 1 is no lie."""
+    if event.mechanism == "randomized-response":
+        return event.outcomes >= 2 and event.noise < 1
+    if event.mechanism in ("laplace", "fpdgd"):
+        return event.present >= event.expected
+    return event.present >= 1
+
+
+def _multiplier(event: Event) -> float:
+    """Standard deviation or scale, over the bound; missing Gaussian shares make it smaller, further ones count not."""
+    there = min(event.present / event.expected, 1.0) if "gaussian" in event.mechanism else 1.0
+    return event.noise * math.sqrt(there) / event.bound
+
+
+@cache
+def _composed(counted: tuple[tuple[Event, int], ...], delta: float) -> Spent:
+    import dp_accounting
+
+    rdp = np.sum([times * _renyi(event) for event, times in counted], axis=0)
+    upper = float(dp_accounting.rdp.rdp_privacy_accountant.compute_epsilon(_ORDERS, rdp, delta)[0])
+    pure = sum(times * pure_epsilon(event) for event, times in counted)
+    upper = min(upper, pure)
+    if upper == 0.0:
+        return Spent(0.0, 0.0, delta)
+    exact = _by_distribution(counted, delta, upper, dp_accounting.pld.privacy_loss_distribution)
+    if exact is not None and not exact <= upper * 1.001 + 1e-3 <= 1.5 * exact + 0.5:
+        raise PrivacyError(f"the two ways to account disagree ({exact:g} and {upper:g}): neither can be believed")
+    return Spent(exact, upper, delta)
+
+
+def _by_distribution(counted: tuple[tuple[Event, int], ...], delta: float, upper: float, pld: Any) -> float | None:
+    made: dict[str, Callable[[Event, float], Any]] = {
+        "laplace": lambda event, step: pld.from_laplace_mechanism(
+            _multiplier(event), value_discretization_interval=step
+        ),
+        "randomized-response": lambda event, step: pld.from_randomized_response(
+            (1 - event.noise) * event.outcomes / (event.outcomes - 1), event.outcomes,
+            value_discretization_interval=step,
+        ),
+    }  # fmt: skip
+    others = [(event, times) for event, times in counted if event.mechanism != "gaussian"]
+    step = min(_FINEST, upper / 1000 / max(1, sum(times for _, times in others)))
+    if not others:
+        step = max(_FINEST, upper / _LARGEST * 4)  # one distribution, rounded once
+    known = all(event.mechanism in made and not _says_rather_no(event) for event, _ in others)
+    if not known or 2 * sum(times * pure_epsilon(event) for event, times in others) / step > _LARGEST:
+        return None
+    # Gaussian releases are one release whose squared multipliers add up; dp-accounting rounds it once
+    squared = sum(times / _multiplier(event) ** 2 for event, times in counted if event.mechanism == "gaussian")
+    parts = [made[event.mechanism](event, step).self_compose(times) for event, times in others]
+    if squared:
+        parts.append(pld.from_gaussian_mechanism(squared**-0.5, value_discretization_interval=step))
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole.compose(part)
+    return float(whole.get_epsilon_for_delta(delta))
+
+
+def _says_rather_no(event: Event) -> bool:
+    """A response that is rather a lie than the truth; dp-accounting knows none such."""
+    return event.mechanism == "randomized-response" and event.noise < 1 / event.outcomes
+
+
+def _renyi(event: Event) -> Any:
+    """[orders] of one release."""
+    if event.mechanism == "gaussian":
+        return _ORDERS / (2 * _multiplier(event) ** 2)
+    if event.mechanism == "discrete-gaussian":
+        return _ORDERS * _concentrated(event)
+    if event.mechanism == "laplace":
+        return laplace_divergence(_ORDERS, event.bound / event.noise)
+    if event.mechanism == "randomized-response":
+        return _response_divergence(event)
+    return event.parameters * laplace_divergence(_ORDERS, event.bound / event.noise / math.sqrt(event.parameters))
+
+
+def laplace_divergence(orders: Any, shift: float) -> Any:
+    """Renyi divergence of Laplace noise of scale 1 from itself moved by `shift` (Mironov 2017, table II)."""
+    up = np.log(orders / (2 * orders - 1)) + (orders - 1) * shift
+    down = np.log((orders - 1) / (2 * orders - 1)) - orders * shift
+    return np.logaddexp(up, down) / (orders - 1)
+
+
+def _response_divergence(event: Event) -> Any:
+    """Between two true outcomes of a randomised response: they differ in the chances of those two only."""
+    truth, lie = event.noise, (1 - event.noise) / (event.outcomes - 1)
+    there = _ORDERS * math.log(truth) + (1 - _ORDERS) * math.log(lie)
+    back = _ORDERS * math.log(lie) + (1 - _ORDERS) * math.log(truth)
+    rest = math.log(lie * (event.outcomes - 2)) if event.outcomes > 2 else -math.inf
+    return np.logaddexp(np.logaddexp(there, back), rest) / (_ORDERS - 1)
+
+
+def _concentrated(event: Event) -> float:
+    """rho of the sum of discrete Gaussian shares in the integers: bound and noise in units of the ring."""
+    share = event.noise / math.sqrt(event.expected)
+    holders = max(1, min(event.present, event.expected))
+    gap = share_gap(share, holders)
+    clean = event.bound / (share * math.sqrt(holders))
+    first = math.sqrt(clean**2 + gap * event.parameters / 2)
+    return min(first, clean + gap * math.sqrt(event.parameters)) ** 2 / 2

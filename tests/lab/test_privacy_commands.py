@@ -1,0 +1,100 @@
+"""`foltr privacy`: cards, plans and audits for people and for programs."""
+
+import math
+
+import pytest
+from laboratory import read_json, strict_json, the_run
+
+from foltr.experiments import planner
+
+
+@pytest.fixture
+def private(command, tiny, tmp_path):
+    """A run with four kinds of privacy."""
+    kinds = '[{kind="none"}, {kind="fpdgd"}, {kind="gaussian", epsilon=4.0}, {kind="gaussian", trust="nobody"}]'
+    tiny.write_text(
+        'data = { name = "synthetic-mq2007@60", folds = "1" }\n'
+        "federation = { clients = 8, interactions = 4, rounds = 3 }\n"
+        f"sweep = {{ privacy = {kinds} }}\n"
+    )
+    answer = command("run", tiny, "--jobs", 1, "--json")
+    assert answer.code == 0, answer.err
+    return the_run(tmp_path / "runs")
+
+
+def test_the_card_of_a_run_for_people(private, command):
+    answer = command("privacy", "card", private)
+    assert (answer.code, answer.err) == (0, "")
+    assert max(map(len, answer.out.splitlines())) <= 80
+    for part in ("No privacy mechanism", "FPDGD's noise", "Nominal epsilon 1.2", "What stays visible"):
+        assert part in answer.out
+
+
+def test_the_card_of_a_run_for_programs_is_the_one_it_was_saved_with(private, command):
+    answer = command("privacy", "card", private, "--json")
+    assert (answer.code, answer.err) == (0, "")
+    told = strict_json(answer.out)
+    assert told["cards"] == read_json(private / "privacy.json")
+
+
+def test_the_card_at_another_delta(private, command):
+    usual, strict = (
+        strict_json(command("privacy", "card", private, "--json", *more).out)["cards"][2]
+        for more in ((), ("--delta", "1e-9"))
+    )
+    assert (usual["delta"], strict["delta"]) == (1e-5, 1e-9)
+    assert strict["run"]["epsilon"] > usual["run"]["epsilon"]
+
+
+@pytest.mark.parametrize("what", ["card", "audit"])
+def test_a_folder_that_is_no_run_is_refused(what, refused, tmp_path):
+    assert "not a finished run" in refused("privacy", what, tmp_path)
+
+
+@pytest.mark.parametrize("delta", ["0", "1", "-3"])
+def test_a_delta_out_of_range_is_refused(delta, refused, finished):
+    assert "between 0 and 1" in refused("privacy", "card", the_run(finished), "--delta", delta)
+
+
+def test_the_report_has_the_card(private, command):
+    assert command("report", private).code == 0
+    page = (private / "report.html").read_text(encoding="utf-8")
+    assert "whole run, a user" in page
+    assert "One message by itself, to whoever sees it: epsilon infinite." in page
+
+
+def test_a_plan_for_people_and_for_programs(command, monkeypatch):
+    monkeypatch.setattr(planner, "SEARCHES", 2000)
+    monkeypatch.setattr(planner, "LOOK", (1, 2))
+    monkeypatch.setattr(planner, "FRESH", (3, 4))
+    wish = ("--clients", 300, "--epsilon", 4, "--weeks", 1, "--data", "synthetic-mq2007@60")
+    answer = command("privacy", "plan", *wish)
+    assert (answer.code, answer.err) == (0, "")
+    assert max(map(len, answer.out.splitlines())) <= 80
+    assert "each of 300 people" in " ".join(answer.out.split())
+    told = strict_json(command("privacy", "plan", *wish, "--json").out)
+    assert {"wish", "candidates", "recommended", "references", "verdict", "advice"} <= set(told)
+
+
+def test_a_plan_that_cannot_be_is_refused(refused):
+    assert "two people at least" in refused("privacy", "plan", "--clients", 1, "--epsilon", 1, "--weeks", 1)
+
+
+def test_an_audit_prints_its_tables_or_one_object(command, finished, monkeypatch):
+    """The attacks themselves have tests of their own; here only what becomes of their findings."""
+    one = {
+        "label": {"users.clicks": "perfect"},
+        "note": "evolution sends no rankers",
+        "guessing": [],
+        "epsilon": [],
+        "auc": math.nan,
+    }
+    monkeypatch.setattr(
+        "foltr.experiments.privacy_audit.audit_run", lambda _: {"settings": [{**one, "data": {}, "fold": 1, "seed": 1}]}
+    )
+    answer = command("privacy", "audit", the_run(finished))
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out == "perfect: evolution sends no rankers\n"
+    told = strict_json(command("privacy", "audit", the_run(finished), "--json").out)
+    assert told["settings"][0]["note"] == "evolution sends no rankers"
+    assert told["settings"][0]["auc"] is None

@@ -1,0 +1,109 @@
+"""What the tests of secure aggregation share: a small federation, and rounds in it."""
+
+import hashlib
+import os
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from foltr.privacy.secagg import primitives, ring
+from foltr.privacy.secagg.client import answer
+from foltr.privacy.secagg.messages import STAGES, Address, Envelope, send
+from foltr.privacy.secagg.server import secure_sum
+from foltr.privacy.secagg.state import join
+from foltr.privacy.secagg.terms import Terms, context, registry
+from foltr.privacy.secagg.transport import run_in_memory
+
+
+class Federation(NamedTuple):
+    identities: dict
+    server: object
+    registry: object
+    terms: Terms
+
+
+def federation(clients, length=5, **terms):
+    """With names that are not places, so that one taken for the other shows."""
+    identities = {10 + 3 * k: primitives.new_identity() for k in range(clients)}
+    server = primitives.new_identity()
+    keys = {name: public(identity) for name, identity in identities.items()}
+    return Federation(identities, server, registry(public(server), keys), Terms("test", length, **terms))
+
+
+def public(identity):
+    return identity.public_key().public_bytes_raw()
+
+
+def vectors(fed):
+    """Any integers of the ring, of all sizes."""
+    wide = np.arange(len(fed.identities) * fed.terms.length, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    rows = wide.reshape(len(fed.identities), -1).astype(ring.dtype(fed.terms.bits))
+    return dict(zip(fed.identities, rows, strict=True))
+
+
+def members(fed, round=1, rows=None):
+    rows = vectors(fed) if rows is None else rows
+    return {
+        name: join(name, identity, rows[name], terms=fed.terms, registry=fed.registry, round=round)
+        for name, identity in fed.identities.items()
+    }
+
+
+def server_of(fed, round=1, clients=None):
+    clients = fed.identities if clients is None else clients
+    return secure_sum(clients, terms=fed.terms, registry=fed.registry, identity=fed.server, round=round)
+
+
+def run(fed, round=1, **faults):
+    return run_in_memory(server_of(fed, round), members(fed, round), **faults)
+
+
+def plain_sum(fed, names):
+    rows = vectors(fed)
+    return np.array([rows[name] for name in names]).sum(axis=0, dtype=ring.dtype(fed.terms.bits))
+
+
+def until(fed, stage, silent=()):
+    """An honest round up to a stage: the server, the clients' states, and the requests that are to be answered."""
+    server, states = server_of(fed), members(fed)
+    requests = next(server)
+    for current in STAGES:
+        if current == stage:
+            return server, states, requests
+        requests = server.send(answers(states, requests, silent if current == "mask" else ()))
+    raise ValueError(stage)
+
+
+def answers(states, requests, silent=()):
+    """Honest replies; the states move on."""
+    replies = {}
+    for client, request in requests.items():
+        if client not in silent:
+            states[client], replies[client] = answer(states[client], request)
+    return replies
+
+
+def content(message, kind):
+    return msgspec.msgpack.decode(msgspec.msgpack.decode(message, type=Envelope).body, type=kind)
+
+
+def asked(fed, stage, client, body, round=1):
+    """A request that a server which breaks the rules signs."""
+    return send(fed.server, Address(context(fed.terms, round), round, "request", stage, client), body)
+
+
+def said(fed, stage, client, body, round=1):
+    """A reply that a client which breaks the rules signs."""
+    return send(fed.identities[client], Address(context(fed.terms, round), round, "reply", stage, client), body)
+
+
+def counted(monkeypatch, start):
+    """In place of the operating system: a hash of a counter."""
+    state = {"calls": start}
+
+    def urandom(size):
+        state["calls"] += 1
+        return hashlib.shake_256(str(state["calls"]).encode()).digest(size)
+
+    monkeypatch.setattr(os, "urandom", urandom)

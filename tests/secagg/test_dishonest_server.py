@@ -1,0 +1,246 @@
+"""A server that breaks the rules gets no answer: every request below is signed by the server itself."""
+
+from functools import partial
+
+import msgspec
+import pytest
+from small_rounds import answers, asked, content, federation, members, until
+
+from foltr.errors import SecureAggregationError
+from foltr.privacy.secagg import messages, shamir
+from foltr.privacy.secagg.client import answer
+from foltr.privacy.secagg.messages import REQUESTS, STAGES
+from foltr.privacy.secagg.terms import to_set
+
+FED = federation(6, length=2, dropouts=0.17, corrupt=0.0)  # 5 neighbours each, threshold 3
+ME, OTHER, THIRD = 10, 13, 16
+EVERYBODY = list(FED.identities)
+changed = msgspec.structs.replace
+
+
+def refused(stage, body, says, states, fed=FED, client=ME):
+    with pytest.raises(SecureAggregationError, match=says):
+        answer(states[client], asked(fed, stage, client, body))
+
+
+def at(stage, silent=()):
+    """The states, and the honest request to one client."""
+    _, states, requests = until(FED, stage, silent)
+    return states, content(requests[ME], REQUESTS[stage])
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_no_stage_is_answered_twice(stage):
+    _, states, requests = until(FED, stage)
+    after, _ = answer(states[ME], requests[ME])
+    with pytest.raises(SecureAggregationError, match=r"stage is|has answered every stage"):
+        answer(after, requests[ME])
+
+
+@pytest.mark.parametrize("stage", STAGES[1:])
+def test_no_stage_is_left_out(stage):
+    _, _, requests = until(FED, stage)
+    with pytest.raises(SecureAggregationError, match="expected 'advertise'"):
+        answer(members(FED)[ME], requests[ME])
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_request_to_another_client_is_not_answered(stage):
+    _, states, requests = until(FED, stage)
+    with pytest.raises(SecureAggregationError, match="client is 13, expected 10"):
+        answer(states[ME], requests[OTHER])
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_request_of_another_round_is_not_answered(stage):
+    states, body = at(stage)
+    with pytest.raises(SecureAggregationError, match="round is 2, expected 1"):
+        answer(states[ME], asked(FED, stage, ME, body, round=2))
+
+
+def test_a_request_of_another_federation_is_not_answered():
+    stranger = FED._replace(terms=changed(FED.terms, federation="other"))
+    with pytest.raises(SecureAggregationError, match="signature"):
+        answer(members(FED)[ME], asked(stranger, "advertise", ME, messages.Start()))
+
+
+def test_somebody_else_than_the_server_is_not_answered():
+    forger = FED._replace(server=FED.identities[OTHER])
+    with pytest.raises(SecureAggregationError, match="signature"):
+        answer(members(FED)[ME], asked(forger, "advertise", ME, messages.Start()))
+
+
+# share: the list of keys
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda body: {"keys": body.keys[:-1]}, "was sent 4 keys, expected 5"),
+        (lambda body: {"keys": [body.keys[0], *body.keys[:-1]]}, "client is 13, expected 16"),
+        (lambda _: {"members": to_set(EVERYBODY[:2], FED.registry)}, "2 clients take part, at least 3"),
+        (lambda _: {"members": to_set(EVERYBODY[1:], FED.registry)}, "not among those who take part"),
+        (lambda _: {"members": to_set(EVERYBODY[:5], FED.registry)}, "was sent 5 keys, expected 4"),
+        (lambda body: {"members": body.members + b"\0"}, "does not fit the registry"),
+        (lambda _: {"members": b""}, "does not fit the registry"),
+        (lambda _: {"members": b"\xff"}, "does not fit the registry"),
+        (lambda _: {"root": bytes(32)}, "that order the circle"),
+        (lambda body: {"path": body.path[:-32]}, "that order the circle"),
+        (lambda _: {"path": b""}, "that order the circle"),
+    ],
+)
+def test_a_wrong_list_of_keys_is_refused(change, says):
+    states, body = at("share")
+    refused("share", changed(body, **change(body)), says, states)
+
+
+def test_a_clients_own_key_does_not_come_back_under_another_name():
+    states, body = at("share")
+    refused("share", changed(body, keys=[states[ME].advert, *body.keys[1:]]), "client is 10, expected 13", states)
+
+
+def test_one_key_under_two_names_is_refused():
+    """The server and client 13 work together: 13 signs the key of another."""
+    states, body = at("share")
+    stolen = content(states[THIRD].advert, messages.Keys)
+    for key in (stolen, changed(stolen, channel=stolen.mask, mask=stolen.channel)):
+        advert = said_by(OTHER, key)
+        refused("share", changed(body, keys=[advert, *body.keys[1:]]), "client 16 a second time", states)
+
+
+def said_by(client, keys):
+    address = messages.Address(members(FED)[client].context, 1, "reply", "advertise", client)
+    return messages.send(FED.identities[client], address, keys)
+
+
+def test_keys_of_an_earlier_round_are_refused():
+    states, body = at("share")
+    _, earlier = answer(members(FED, round=7)[OTHER], asked(FED, "advertise", OTHER, messages.Start(), round=7))
+    refused("share", changed(body, keys=[earlier, *body.keys[1:]]), "round is 7, expected 1", states)
+
+
+def test_keys_that_the_server_made_up_are_refused():
+    states, body = at("share")
+    address = messages.Address(states[ME].context, 1, "reply", "advertise", OTHER)
+    invented = messages.send(FED.server, address, content(states[THIRD].advert, messages.Keys))
+    refused("share", changed(body, keys=[invented, *body.keys[1:]]), "signature", states)
+
+
+# mask: the delivery of shares
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda sealed: sealed[:2] + [b""] * 3, "2 neighbours take part, at least 3"),
+        (lambda sealed: sealed[:-1], "was sent 4 sealed shares, expected 5"),
+        (lambda sealed: [sealed[1], sealed[0], *sealed[2:]], "shares from client 13"),
+        (lambda sealed: [sealed[0][:-1], *sealed[1:]], "shares from client 13"),
+    ],
+)
+def test_a_wrong_delivery_is_refused(change, says):
+    states, body = at("mask")
+    refused("mask", messages.Deliveries(change(body.sealed)), says, states)
+
+
+# agree: the set of survivors
+
+
+@pytest.mark.parametrize(
+    ("survivors", "says"),
+    [
+        (EVERYBODY[1:], "not among the survivors"),
+        (EVERYBODY[:2], "2 clients survive, at least 3"),
+        (EVERYBODY[:3], "2 neighbours survive, at least 3"),
+    ],
+)
+def test_a_wrong_set_of_survivors_is_not_signed(survivors, says):
+    states, _ = at("agree")
+    refused("agree", messages.Survivors(to_set(survivors, FED.registry)), says, states)
+
+
+def test_a_survivor_that_never_shared_is_not_believed():
+    states, body = at("mask")
+    some = messages.Deliveries([b"", *body.sealed[1:]])  # client 13 is said to have shared nothing
+    states[ME], _ = answer(states[ME], asked(FED, "mask", ME, some))
+    refused("agree", messages.Survivors(to_set(EVERYBODY, FED.registry)), "shared nothing", states)
+
+
+# unmask: the signatures of neighbours
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda signed: signed[:2] + [b""] * 3, "2 neighbours signed the survivors, at least 3"),
+        (lambda _: [b""] * 5, "0 neighbours signed"),
+        (lambda signed: signed[:-1], "was sent 4 signatures, expected 5"),
+        (lambda signed: [signed[1], signed[0], *signed[2:]], "client 13 did not sign"),
+        (lambda signed: [bytes(64), *signed[1:]], "client 13 did not sign"),
+    ],
+)
+def test_without_signatures_of_neighbours_nothing_is_opened(change, says):
+    states, body = at("unmask")
+    refused("unmask", changed(body, signatures=change(body.signatures)), says, states)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda proofs: [b"", *proofs[1:]], "client 13 did not prove"),
+        (lambda proofs: [proofs[1], proofs[0], *proofs[2:]], "client 13 did not prove"),
+        (lambda proofs: proofs[:-1], "was sent 4 proofs, expected 5"),
+    ],
+)
+def test_without_proof_that_it_hides_nobody_is_opened(change, says):
+    states, body = at("unmask")
+    refused("unmask", changed(body, proofs=change(body.proofs)), says, states)
+
+
+def test_a_client_kept_from_its_neighbours_is_not_opened_by_them():
+    """The server tells client 10 that two neighbours are absent and the neighbours that all is well."""
+    server, states, requests = until(FED, "mask")
+    delivered = content(requests[ME], messages.Deliveries).sealed
+    requests[ME] = asked(FED, "mask", ME, messages.Deliveries([b"", b"", *delivered[2:]]))
+    requests = server.send(answers(states, requests))
+    requests = server.send(answers(states, requests, silent=(ME,)))  # client 10 would refuse the set of survivors
+    for neighbour in (OTHER, THIRD):
+        with pytest.raises(SecureAggregationError, match=f"client 10 did not prove .* client {neighbour}"):
+            answer(states[neighbour], requests[neighbour])
+
+
+def split_views():
+    """The server tells three clients that all survive, and the three others that client 10 does not."""
+    _, states, _ = until(FED, "agree")
+    replies = {}
+    for place, client in enumerate(EVERYBODY):
+        survivors = EVERYBODY if place < 3 else EVERYBODY[1:]
+        request = asked(FED, "agree", client, messages.Survivors(to_set(survivors, FED.registry)))
+        states[client], replies[client] = answer(states[client], request)
+    return states, {client: messages._envelope.decode(reply).signature for client, reply in replies.items()}
+
+
+@pytest.mark.parametrize("client", EVERYBODY)
+def test_two_sets_of_survivors_open_nothing(client):
+    """Shares of both secrets of client 10 would show its vector; either half finds too few who saw the same."""
+    states, signatures = split_views()
+    for choose in (EVERYBODY.__contains__, partial(same_half, client)):
+        signed = [signatures[other] if choose(other) else b"" for other in states[client].neighbours]
+        refused(
+            "unmask", messages.Agreements(signed, [b""] * 5), r"did not sign|2 neighbours signed", states, client=client
+        )
+
+
+def same_half(client, other):
+    return (EVERYBODY.index(client) < 3) == (EVERYBODY.index(other) < 3)
+
+
+@pytest.mark.parametrize("silent", [(), (OTHER,)])
+def test_of_each_neighbour_one_share_is_opened_never_both(silent):
+    _, states, requests = until(FED, "unmask", silent)
+    held = {client: state.held for client, state in states.items()}
+    for client, reply in answers(states, requests).items():
+        opened = content(reply, messages.Revealed).shares
+        for other, share in zip(states[client].neighbours, opened, strict=True):
+            mask, seed = held[client][other][: shamir.SHARE], held[client][other][shamir.SHARE :]
+            assert share == (mask if other in silent else seed)
