@@ -83,7 +83,9 @@ def _x(setting: Setting, key: str) -> float | None:
 def _fill(axes: Axes, panel: list[Group], names: list[str], *, log: bool) -> None:
     if log:
         axes.set_xscale("log")
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.xaxis.set_major_formatter(
+            FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1000 else f"{value:g}")
+        )
         axes.xaxis.set_minor_formatter(NullFormatter())
     for group in panel:
         look = _look(names.index(group.name))

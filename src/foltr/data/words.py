@@ -1,0 +1,67 @@
+"""The one tokeniser: documents, titles and queries of every party are cut into terms here.
+
+A term is a run of Unicode letters, digits and underscores, in NFKC form and lower case. Stop words and English stems
+are options: all parties of a federation must choose the same, since a term that is cut differently is another term.
+
+    terms("The ﬁrst Straße")                        -> ["the", "first", "straße"]
+    terms("The ﬁrst Straße", Rules(stop=True))      -> ["first", "straße"]
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable
+from functools import lru_cache
+from importlib import import_module
+
+import msgspec
+
+from foltr.errors import SpecError
+
+_RUN = re.compile(r"\w+")
+_STEMS_HELD = 1 << 17  # a word is stemmed once, as long as no more different ones than this are met
+
+_STOP_LIST = """
+    a about above after again all also am an and any are as at be because been before being below between both but by
+    can could did do does doing down during each either few for from further had has have having he her here hers him
+    his how i if in into is it its itself just may me might more most must my neither no nor not now of off on once
+    only onto or other our ours out over own per same shall she should since so some such than that the their theirs
+    them then there these they this those though through to too under until up upon us very was we were what when
+    where whether which while who whom whose why will with within without would yet you your yours
+"""
+STOP_WORDS = frozenset(_RUN.findall(_STOP_LIST))
+
+
+class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    stop: bool = False  # leave out STOP_WORDS
+    stem: bool = False  # English stems (Snowball)
+
+
+PLAIN = Rules()
+
+
+def terms(text: str, rules: Rules = PLAIN) -> list[str]:
+    """The terms of a text, in order and as often as they occur; stop words go before stems are taken."""
+    found = _RUN.findall(_folded(text))
+    if rules.stop:
+        found = [term for term in found if term not in STOP_WORDS]
+    if rules.stem:
+        found = list(map(_stem_of(), found))
+    return found
+
+
+def _folded(text: str) -> str:
+    if text.isascii():
+        return text.lower()
+    # lower case may leave what NFKC would put together again
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).lower())
+
+
+@lru_cache(maxsize=1)
+def _stem_of() -> Callable[[str], str]:
+    try:
+        snowball = import_module("snowballstemmer")
+    except ImportError as error:
+        raise SpecError(
+            "stem = true needs the package snowballstemmer: pip install snowballstemmer, or use stem = false"
+        ) from error
+    return lru_cache(maxsize=_STEMS_HELD)(snowball.stemmer("english").stemWord)

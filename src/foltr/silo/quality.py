@@ -1,0 +1,69 @@
+"""How good each party's ranker is, and who gains and who loses by another regime.
+
+Source: S3 section VI-A and Table I: ERR, nDCG@10 and nDCG of the whole list. Queries without a relevant document are
+left out. A party gains or loses if the 95 % interval of its mean change over queries (paired, normal) leaves out 0.
+
+Differs from the paper: it prints means of one run; here they come with intervals.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from foltr.data.dataset import Dataset
+from foltr.errors import SpecError
+from foltr.metrics import err, ndcg, order
+from foltr.types import Array
+
+MEASURES = ("ERR", "nDCG@10", "nDCG")
+_WIDTH = 1.96  # standard errors on each side of a 95 % interval
+
+
+class Change(NamedTuple):
+    mean: float
+    low: float
+    high: float
+    verdict: Literal["gains", "loses", "same"]
+
+
+def marks(ranker: Array, data: Dataset, *, top_grade: int) -> Array:
+    """[queries with a relevant document, 3] in the order of MEASURES."""
+    scores = data.features @ ranker
+    rows = []
+    for first, last in itertools.pairwise(data.offsets):
+        grades, falling = data.labels[first:last], -np.arange(last - first)
+        if grades.any():
+            ranked = grades[order(scores[first:last])]  # sorted once: what is in order sorts fast
+            whole = err(falling, ranked, top_grade=top_grade, cut=len(ranked))
+            rows.append((whole, ndcg(falling, ranked), ndcg(falling, ranked, cut=len(ranked))))
+    return np.array(rows).reshape(-1, len(MEASURES))
+
+
+def table(rankers: Array, tests: Sequence[Dataset], *, top_grade: int) -> Array:
+    """[parties, 3] means; party i's ranker is tested on tests[i], which may be one and the same for all."""
+    means = [marks(ranker, data, top_grade=top_grade) for ranker, data in zip(rankers, tests, strict=True)]
+    if any(len(one) == 0 for one in means):
+        raise SpecError("a party has no test query with a relevant document; give it more queries or fewer parties")
+    return np.stack([one.mean(axis=0) for one in means])
+
+
+def change(before: Array, after: Array) -> Change:
+    """What a party gains from one regime to another, of one measure of the same queries."""
+    if len(before) != len(after) or len(after) < 2:
+        raise SpecError(f"{len(before)} and {len(after)} queries cannot be paired; use the same ones, 2 or more")
+    gaps = after - before
+    mean, error = float(gaps.mean()), float(gaps.std(ddof=1)) / math.sqrt(len(gaps))
+    low, high = mean - _WIDTH * error, mean + _WIDTH * error
+    return Change(mean, low, high, "gains" if low > 0 else "loses" if high < 0 else "same")
+
+
+def changes(before: Array, after: Array, tests: Sequence[Dataset], *, top_grade: int) -> list[tuple[Change, ...]]:
+    """[parties][3] changes of every measure, from one regime's rankers [parties, d] to another's."""
+    found = []
+    for old, new, data in zip(before, after, tests, strict=True):
+        was, now = (marks(ranker, data, top_grade=top_grade) for ranker in (old, new))
+        found.append(tuple(change(was[:, place], now[:, place]) for place in range(len(MEASURES))))
+    return found

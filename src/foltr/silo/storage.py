@@ -1,0 +1,165 @@
+"""Sketches on disk: one .npz of plain arrays and a header, written whole or not at all, read without pickle.
+
+The header (JSON) names kind, version, shape and hash; of the key only its fingerprint is kept. A file is believed
+only as far as it is checked: arrays are stored unpacked, so no array can be larger than the file that holds it, and
+shapes, sizes and orders are compared with the header before a sketch is made of them.
+"""
+
+import json
+import os
+import zipfile
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+import numpy as np
+
+from foltr.errors import DataError, StorageError
+from foltr.silo import rtk_sketch, sketch
+from foltr.silo.hashing import Shape
+from foltr.types import Array
+
+VERSION = 1
+MOST_BYTES = 1 << 36
+_HEADER_BYTES = 4096
+
+
+def save(path: Path, made: sketch.Sketch | rtk_sketch.RtkSketch) -> int:
+    """Writes a sketch; returns the bytes on disk."""
+    header: dict[str, Any] = {"version": VERSION, **made.shape._asdict()}
+    if isinstance(made, sketch.Sketch):
+        header |= {"kind": "sketch", "variant": made.kind}
+        arrays = {"cells": made.cells}
+    else:
+        header |= {"kind": "rtk", "variant": made.variant, "top": made.top}
+        members = np.array(sorted(made.members), np.int32)
+        arrays = {"entries": made.entries, "sizes": made.sizes, "limits": made.limits, "members": members}
+    text = json.dumps(header).encode()
+    return _write(path, {"header": np.frombuffer(text, np.uint8), **arrays})
+
+
+def load_sketch(path: Path) -> sketch.Sketch:
+    """A count or count-min sketch as it was saved."""
+    header, arrays = _read(path, "sketch")
+    shape = _shape(path, header)
+    _expect(path, header.get("variant") in sketch.KINDS, "it holds no known sketch")
+    cells = _array(path, arrays, "cells", np.int32)
+    _expect(path, cells.ndim in (2, 3) and cells.shape[-2:] == shape[:2], "its cells do not fit its header")
+    return sketch.Sketch(header["variant"], shape, cells)
+
+
+def load_rtk(path: Path) -> rtk_sketch.RtkSketch:
+    """An RTK-sketch as it was saved."""
+    header, arrays = _read(path, "rtk")
+    shape, variant, top = _shape(path, header), header.get("variant"), header.get("top")
+    if variant not in rtk_sketch.VARIANTS or not isinstance(top, int) or top < 1:
+        _damaged(path, "it holds no known variant")
+    entries = _array(path, arrays, "entries", rtk_sketch.entry_type(variant))
+    sizes, limits = (_array(path, arrays, name, np.int32) for name in ("sizes", "limits"))
+    members = _array(path, arrays, "members", np.int32)
+    loaded = rtk_sketch.RtkSketch(variant, shape, top, set(members.tolist()), entries, sizes, limits)
+    _check_cells(path, loaded)
+    return loaded
+
+
+def _check_cells(path: Path, loaded: rtk_sketch.RtkSketch) -> None:
+    cells, room = loaded.shape[:2], loaded.entries.shape[-1]
+    fits = loaded.sizes.shape == loaded.limits.shape == cells and loaded.entries.shape == (*cells, room)
+    _expect(path, fits and room >= loaded.top, "its cells do not fit its header")
+    _expect(path, np.all((loaded.sizes >= 0) & (loaded.sizes <= room)), "a cell holds more than it has room for")
+    inside = np.arange(room) < loaded.sizes[..., None]
+    held = (loaded.entries[inside] & loaded.entries.dtype.type(0xFFFFFFFF)).astype(np.int64)
+    members = np.fromiter(loaded.members, np.int64)
+    _expect(path, np.all(np.isin(held, members)) and np.all(members >= 0), "a cell names a document that is not there")
+    _expect(path, np.all(_in_order(loaded) | ~inside[..., 1:]), "a cell is not in order")
+
+
+def _in_order(loaded: rtk_sketch.RtkSketch) -> Array:
+    """[z, w, room - 1]: sorted, or a heap in which nobody weighs less than who is above."""
+    if loaded.variant == "sampled":
+        return loaded.entries[..., 1:] >= loaded.entries[..., :-1]
+    weights = loaded.entries >> 32
+    if loaded.variant == "sound":
+        weights = np.abs(weights)
+    above = np.arange(weights.shape[-1] - 1) // 2
+    return weights[..., 1:] >= weights[..., above]
+
+
+def _write(path: Path, arrays: dict[str, Array]) -> int:
+    beside = path.with_name(path.name + ".part")
+    named: dict[str, Any] = arrays
+    try:
+        with beside.open("wb") as file:
+            np.savez(file, **named)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise StorageError(f"{path} could not be written: {error.strerror or error}") from error
+    return path.stat().st_size
+
+
+def _read(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Header and arrays of a file of this kind; what is wrong with it in one sentence otherwise."""
+    if not path.is_file():
+        raise DataError(f"{path} does not exist; save a sketch there first")
+    try:
+        with zipfile.ZipFile(path) as packed:
+            arrays = {part.filename.removesuffix(".npy"): _unpack(packed, part, path) for part in packed.infolist()}
+        header = json.loads(bytes(arrays.pop("header")))
+    except (zipfile.BadZipFile, NotImplementedError, KeyError, ValueError, EOFError, OSError, RuntimeError) as error:
+        _damaged(path, str(error), error)
+    _expect(path, isinstance(header, dict), "its header is no table")
+    if header.get("version") != VERSION or header.get("kind") != kind:
+        raise DataError(
+            f"{path} holds {header.get('kind')!r}, version {header.get('version')!r}; "
+            f"expected {kind!r}, version {VERSION}: give another file or build the sketch again"
+        )
+    return header, arrays
+
+
+def _unpack(packed: zipfile.ZipFile, part: zipfile.ZipInfo, path: Path) -> Array:
+    if part.compress_type != zipfile.ZIP_STORED or part.file_size > min(path.stat().st_size, MOST_BYTES):
+        raise ValueError(f"{part.filename} is packed, or larger than the file")
+    with packed.open(part) as file:
+        shape, kind = _announced(file)
+        if any(side < 0 for side in shape) or kind.hasobject:
+            raise ValueError(f"{part.filename} is no plain array")
+        size = kind.itemsize
+        for side in shape:
+            size *= side
+        if size > part.file_size or (part.filename == "header.npy" and size > _HEADER_BYTES):
+            raise ValueError(f"{part.filename} announces more than it holds")
+    with packed.open(part) as file:
+        return np.lib.format.read_array(file, allow_pickle=False)
+
+
+def _announced(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    if np.lib.format.read_magic(file) != (1, 0):
+        raise ValueError("an array in a layout of another version")
+    shape, _, kind = np.lib.format.read_array_header_1_0(file)
+    return shape, kind
+
+
+def _shape(path: Path, header: dict[str, Any]) -> Shape:
+    try:
+        shape = Shape(*(header[name] for name in Shape._fields))
+    except KeyError as error:
+        _damaged(path, f"its header lacks {error}", error)
+    whole = all(isinstance(side, int) and side >= 1 for side in shape[:2])
+    _expect(path, whole and all(isinstance(text, str) for text in shape[2:]), "its header has no shape")
+    return shape
+
+
+def _array(path: Path, arrays: dict[str, Array], name: str, kind: type) -> Array:
+    _expect(path, name in arrays and arrays[name].dtype == kind, f"it lacks {name}")
+    return arrays[name]
+
+
+def _expect(path: Path, right: Any, otherwise: str) -> None:
+    if not right:
+        _damaged(path, otherwise)
+
+
+def _damaged(path: Path, why: str, cause: Exception | None = None) -> NoReturn:
+    raise DataError(f"{path} is damaged ({why}); restore it from a copy or build the sketch again") from cause

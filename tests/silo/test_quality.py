@@ -1,0 +1,82 @@
+"""How good rankers are, and who gains and who loses."""
+
+import ir_measures
+import numpy as np
+import pytest
+
+from foltr.data.dataset import Dataset
+from foltr.errors import SpecError
+from foltr.metrics import err, ndcg
+from foltr.rng import stream
+from foltr.silo.quality import MEASURES, change, changes, marks, table
+
+
+def collection(grades, seed=1):
+    """A list of grades a query; one feature, at random."""
+    labels = np.concatenate([np.asarray(one, dtype=np.int8) for one in grades])
+    offsets = np.concatenate([[0], np.cumsum([len(one) for one in grades])])
+    features = stream(seed, purpose="data").normal(len(labels))[:, None].astype(np.float32)
+    return Dataset(features, labels, offsets, np.arange(len(grades)))
+
+
+LISTS = [[2, 0, 1, 0], [0, 0], [1] * 12 + [2, 0, 0], [0, 1]]
+
+
+def test_marks_are_err_ndcg_at_10_and_ndcg_of_queries_with_something_relevant():
+    data = collection(LISTS)
+    found = marks(np.array([1.0]), data, top_grade=2)
+    assert MEASURES == ("ERR", "nDCG@10", "nDCG")
+    assert found.shape == (3, 3)
+    scores, grades = data.features[6:21, 0], data.labels[6:21]
+    assert found[1].tolist() == [
+        err(scores, grades, top_grade=2, cut=15),
+        ndcg(scores, grades),
+        ndcg(scores, grades, cut=15),
+    ]
+
+
+def test_err_is_that_of_ir_measures():
+    """gdeval's ERR@20 has a top grade of 4."""
+    grades = [stream(query, purpose="clicks").integers(5, 9).tolist() for query in range(6)]
+    data = collection(grades)
+    found = marks(np.array([1.0]), data, top_grade=4)[:, 0]
+    judged, ranked = [], []
+    for query, one in enumerate(grades):
+        for place, grade in enumerate(one):
+            row = data.offsets[query] + place
+            judged.append(ir_measures.Qrel(str(query), str(row), grade))
+            ranked.append(ir_measures.ScoredDoc(str(query), str(row), float(data.features[row, 0])))
+    values = {one.query_id: one.value for one in ir_measures.iter_calc([ir_measures.ERR @ 20], judged, ranked)}
+    assert found == pytest.approx([values[str(query)] for query in range(6)], abs=1e-4)  # five digits are printed
+
+
+def test_a_table_has_a_row_a_party():
+    tests = [collection(LISTS), collection(LISTS, seed=2)]
+    found = table(np.array([[1.0], [-1.0]]), tests, top_grade=2)
+    assert found[1] == pytest.approx(marks(np.array([-1.0]), tests[1], top_grade=2).mean(axis=0))
+    with pytest.raises(SpecError, match="no test query with a relevant document"):
+        table(np.array([[1.0]]), [collection([[0, 0]])], top_grade=2)
+
+
+def test_a_change_by_hand():
+    # gaps .1 and .3: mean .2, standard deviation .1 * sqrt 2, standard error .1
+    found = change(np.array([0.5, 0.5]), np.array([0.6, 0.8]))
+    assert found[:3] == pytest.approx((0.2, 0.2 - 0.196, 0.2 + 0.196))
+    assert found.verdict == "gains"
+    assert change(np.array([0.6, 0.8]), np.array([0.5, 0.5])).verdict == "loses"
+    assert change(np.array([0.5, 0.5]), np.array([0.4, 0.7])).verdict == "same"
+    assert change(np.ones(3), np.ones(3)) == (0, 0, 0, "same")
+
+
+def test_queries_that_cannot_be_paired_are_an_error():
+    with pytest.raises(SpecError, match="3 and 2 queries"):
+        change(np.ones(3), np.ones(2))
+
+
+def test_changes_tell_every_party_and_measure():
+    tests = [collection(LISTS * 20), collection(LISTS * 20, seed=2)]
+    data = tests[0]
+    good = data._replace(features=data.labels[:, None].astype(np.float32))
+    found = changes(np.array([[-1.0], [1.0]]), np.array([[1.0], [1.0]]), [good, tests[1]], top_grade=2)
+    assert [one.verdict for one in found[0]] == ["gains"] * 3
+    assert [one.verdict for one in found[1]] == ["same"] * 3
