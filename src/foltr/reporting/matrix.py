@@ -7,7 +7,7 @@ the highest number of the page. The second stands wherever clients were measured
 from typing import Any
 
 from foltr.records import Run, statistics
-from foltr.reporting.labels import described, plain, setting_name, value_of
+from foltr.reporting.labels import described, metric_name, plain, setting_name, value_of
 from foltr.reporting.layout import baseline_groups
 from foltr.reporting.numbers import NOTHING, difference, number
 
@@ -28,7 +28,8 @@ def matrices(run: Run) -> list[dict[str, Any]]:
         if cell is not None:
             panels.setdefault(described(setting, wanted["panels"]), {}).setdefault(row, {})[column] = cell["mean"]
     means = [mean for panel in panels.values() for row in panel.values() for mean in row.values()]
-    return [_panel(title, rows, min(means), max(means)) for title, rows in panels.items()]
+    return [_panel(title, rows, min(means), max(means)) | {"metric": metric_name(metric)}
+            for title, rows in panels.items()]  # fmt: skip
 
 
 def _choice(setting: dict[str, Any], keys: list[str]) -> str:
