@@ -15,7 +15,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 
-from foltr import cli_privacy
+from foltr import cli_privacy, cli_silo
 from foltr.errors import FoltrError, InputError
 
 app = typer.Typer(
@@ -27,6 +27,7 @@ app = typer.Typer(
 data_app = typer.Typer(no_args_is_help=True, help="Collections on this machine.")
 app.add_typer(data_app, name="data")
 app.add_typer(cli_privacy.app, name="privacy")
+app.add_typer(cli_silo.app, name="silo")
 
 Out = Annotated[Path, typer.Option("--out", help="Folder for runs; finished parts there are used again.")]
 Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Processes at once (default: all cores).")]

@@ -66,7 +66,12 @@ def all_curves(rows: Rows) -> Rows:
 
 def summary(rows: Rows) -> Rows:
     """One value a metric and single run: setting, fold, seed, metric, value; metric names as in `foltr run --json`."""
-    return pl.concat([_last(rows), _means(rows), _ends(rows)]).sort("setting", "metric", "fold", "seed")
+    if not (_latest and _latest[0] is rows):  # a page asks many times for the same rows, which may be millions
+        _latest[:] = rows, pl.concat([_last(rows), _means(rows), _ends(rows)]).sort("setting", "metric", "fold", "seed")
+    return _latest[1]
+
+
+_latest: list[Rows] = []  # rows, and their summary
 
 
 _KEY = ["setting", "fold", "seed"]

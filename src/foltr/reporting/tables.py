@@ -49,6 +49,12 @@ def paired_t_tests(
     `comparisons` corrects for more tests than these, where several baselines share a table.
     """
     values = _values_by_run(rows, metric)
+    return _tests(values, baseline_setting, settings=settings, comparisons=comparisons)
+
+
+def _tests(
+    values: "dict[int, Pairs]", baseline_setting: int, *, settings: list[int] | None, comparisons: int | None
+) -> list[Comparison]:
     others = sorted(values.keys() - {baseline_setting}) if settings is None else settings
     count = max(comparisons or len(others), 1)
     baseline = values.get(baseline_setting, {})
@@ -99,13 +105,13 @@ def mark(test: Comparison) -> str:
 
 def significance(run: Run, metric: str) -> list[Comparison]:
     """Within each panel of the figure (same users, same data), every line against the first one."""
-    measured = set(_values_by_run(run.rows, metric))
-    groups = [[index for index in group if index in measured] for group in baseline_groups(run.manifest)]
+    values = _values_by_run(run.rows, metric)
+    groups = [[index for index in group if index in values] for group in baseline_groups(run.manifest)]
     total = sum(max(len(group) - 1, 0) for group in groups)
     return [
         test
         for first, *others in filter(None, groups)
-        for test in paired_t_tests(run.rows, metric, first, settings=others, comparisons=total)
+        for test in _tests(values, first, settings=others, comparisons=total)
     ]
 
 

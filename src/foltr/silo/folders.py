@@ -1,0 +1,136 @@
+"""A folder of text files as one sketch file, and questions to it: what `foltr silo build` and `query` do.
+
+The lists are of the variant `sampled` (`rtk_sketch`), which alone can tell a word that nobody has from one that it
+does not know: nothing found is then an answer. Beside the sketch lies a file with the documents' names, which stays
+with their owner; the key is in a file of its own.
+
+Differs from the paper: `sampled` is ours.
+"""
+
+import json
+import os
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+from foltr.data import corpus_formats
+from foltr.data.words import terms
+from foltr.errors import DataError, InputError, SpecError, StorageError
+from foltr.silo import rtk_sketch, storage
+from foltr.silo.answering import owner
+from foltr.silo.asking import Listed, ask_top, asker
+from foltr.silo.counts import count
+from foltr.silo.hashing import KEY_BYTES, Family, family, hash_terms, new_key, shape_of
+from foltr.silo.protocol import relay
+
+_DECOYS = tuple(f"made up {number}" for number in range(1000))  # no term has a space in it
+
+
+class Built(NamedTuple):
+    documents: int
+    words: int  # different ones
+    top: int
+    bytes: int  # on disk
+    new_key: bool
+
+
+class Answer(NamedTuple):
+    term: str
+    names: list[str]  # the best first
+    listed: Listed
+
+
+def build(folder: Path, to: Path, key_file: Path, *, top: int | None, rows: int = 30, columns: int = 200) -> Built:
+    """Sketches every text file under a folder; the key is made where its file is not there yet."""
+    found = list(corpus_formats.text_folder(folder))
+    texts = [Counter(terms(one.body)) for one in found]
+    vocabulary = {word: number for number, word in enumerate(sorted(set().union(*texts)))}
+    if not vocabulary:
+        kinds = ", ".join(corpus_formats.TEXT_FILES)
+        raise DataError(f"{folder}: no text file ({kinds}) with a word in it; give a folder that has some")
+    wanted = min(150, len(found)) if top is None else top
+    if not 1 <= wanted <= len(found):
+        raise SpecError(f"top = {wanted} of {len(found)} documents; use 1 to {len(found)}")
+    fresh = not key_file.exists()
+    functions = family(new_key() if fresh else read_key(key_file), rows=rows, columns=columns)
+    hashes = hash_terms(list(vocabulary), functions)
+    made = rtk_sketch.empty(hashes.shape, variant="sampled", top=wanted)
+    rtk_sketch.add_documents(made, count(texts, vocabulary), hashes)
+    if fresh:
+        _write_key(key_file, functions.key)
+    size = storage.save(to, made)
+    _write(names_file(to), json.dumps([one.id for one in found], ensure_ascii=False))
+    return Built(len(found), len(vocabulary), wanted, size, fresh)
+
+
+def ask(sketch: Path, word: str, key_file: Path, *, top: int | None = None, true_rows: int | None = None) -> Answer:
+    """The documents that have a word most often; none where nobody has it."""
+    cut = terms(word)
+    if len(cut) != 1:
+        raise InputError(f"{word!r} is {len(cut)} words; ask for one at a time")
+    lists = storage.load_rtk(sketch)
+    functions = _functions(sketch, key_file, lists)
+    asking = asker(functions, true_rows=functions.rows if true_rows is None else true_rows, decoys=_DECOYS)
+    answering = owner(lists=lists, noise_kind="none")
+    wanted = min(10, answering.most) if top is None else top
+    listed = relay(ask_top(asking, cut[0], top=wanted), answering).result
+    names = _names(sketch, len(lists.members))
+    return Answer(cut[0], [names[document] for document in listed.found.documents.tolist()], listed)
+
+
+def read_key(path: Path) -> bytes:
+    """32 bytes in hexadecimal digits."""
+    if not path.is_file():
+        raise DataError(f"{path} does not exist; give the key file that the sketch was built with")
+    try:
+        key = bytes.fromhex(path.read_text(encoding="ascii").strip())
+    except ValueError:
+        key = b""
+    if len(key) != KEY_BYTES:
+        raise DataError(f"{path} holds no key: {2 * KEY_BYTES} hexadecimal digits were expected")
+    return key
+
+
+def names_file(sketch: Path) -> Path:
+    return sketch.with_name(sketch.name + ".names.json")
+
+
+def _functions(sketch: Path, key_file: Path, lists: rtk_sketch.RtkSketch) -> Family:
+    shape = lists.shape
+    functions = family(read_key(key_file), rows=shape.rows, columns=shape.columns, hash=shape.hash)
+    if shape_of(functions) != shape:
+        raise InputError(
+            f"{key_file} is not the key that {sketch} was built with (fingerprints {shape_of(functions).fingerprint} "
+            f"and {shape.fingerprint}); give the key file of that build"
+        )
+    return functions
+
+
+def _names(sketch: Path, documents: int) -> list[str]:
+    """As the owner keeps them beside the sketch; numbers where it does not."""
+    path = names_file(sketch)
+    if not path.exists():
+        return [str(number) for number in range(documents)]
+    try:
+        names = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        names = None
+    if not isinstance(names, list) or len(names) != documents or not all(isinstance(name, str) for name in names):
+        raise DataError(f"{path} does not name the {documents} documents of {sketch}; build the sketch again")
+    return names
+
+
+def _write_key(path: Path, key: bytes) -> None:
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            file.write(key.hex() + "\n")
+    except OSError as error:
+        raise StorageError(f"{path} could not be written: {error.strerror or error}") from error
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"{path} could not be written: {error.strerror or error}") from error
