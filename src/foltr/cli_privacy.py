@@ -1,8 +1,5 @@
 """`foltr privacy`: the card of a run, the plan of a federation, the audit. Imports stand inside each command."""
 
-import json
-import math
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +7,7 @@ import typer
 from rich.console import Console
 
 from foltr.errors import InputError
+from foltr.reporting.answer import print_json
 
 app = typer.Typer(
     no_args_is_help=True, help="What privacy figures mean, which ones a federation can afford, and what attacks find."
@@ -38,7 +36,7 @@ def card(
         raise InputError(f"--delta {delta:g}: it must lie between 0 and 1; a usual choice is 1e-5")
     cards = cards_of_run(run, delta=delta)
     if json_:
-        _answer({"dir": str(run), "cards": cards})
+        print_json({"dir": str(run), "cards": cards})
         return
     _out.print(terminal_cards([{"label": one["label"], "privacy": _without(one)} for one in cards]))
 
@@ -67,7 +65,7 @@ def plan(
     with _err.status("trying candidates in simulation"):
         made = planner.concluded(bench, list(planner.tried(bench)))
     if json_:
-        _answer(made | {"advice": planner_words.advice(made)})
+        print_json(made | {"advice": planner_words.advice(made)})
         return
     _out.print(planner_words.table(made))
     for said in planner_words.advice(made):
@@ -86,25 +84,10 @@ def audit(run: Run, json_: Json = False) -> None:
     with _err.status("attacking; about a minute a setting"):
         found = audit_run(run)
     if json_:
-        _answer(found)
+        print_json(found)
         return
     for table in audit_tables(found):
         _out.print(table)
     for one in found["settings"]:
         if one["note"]:
             _out.print(f"{setting_name(one)}: {one['note']}", highlight=False, markup=False)
-
-
-def _answer(content: Any) -> None:
-    sys.stdout.write(json.dumps(_finite(content), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-
-
-def _finite(value: Any) -> Any:
-    """JSON knows no infinity, and no number that is none."""
-    if isinstance(value, dict):
-        return {key: _finite(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else "infinite"
-    return value

@@ -1,14 +1,14 @@
 """`foltr silo`: search and learn across parties that show nobody their documents. Imports stand inside each command."""
 
-import json
 import math
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
+
+from foltr.reporting.answer import print_json
 
 app = typer.Typer(
     no_args_is_help=True, help="Several organisations, each with its own documents: sketches, questions, one ranker."
@@ -37,7 +37,7 @@ def demo(
     federation = _federation("docstrings", parties=parties, queries=queries)
     told = {"question": one_question(federation), "training": _trained(federation)}
     if json_:
-        _answer(told)
+        print_json(told)
         return
     _show_question(told["question"])
     _show_training(told["training"])
@@ -59,7 +59,7 @@ def build(
 
     made = sketch_folder(folder, to, key, top=top)
     if json_:
-        _answer({"sketch": str(to), "names": str(names_file(to)), "key": str(key), **made._asdict()})
+        print_json({"sketch": str(to), "names": str(names_file(to)), "key": str(key), **made._asdict()})
         return
     _say(f"{to}: {made.documents:,} documents, {made.words:,} words, {made.bytes:,} bytes; answers up to {made.top}")
     _say(f"{names_file(to)}: the documents' names; keep it at home")
@@ -88,7 +88,7 @@ def query(
         named = zip(answer.names, found.counts.tolist(), strict=True)
         documents = [{"document": name, "count": count} for name, count in named]
         told = {"word": answer.term, "documents": documents, "complete": found.complete > 0}
-        _answer({**told, "others_that_fit": answer.listed.others})
+        print_json({**told, "others_that_fit": answer.listed.others})
         return
     if not answer.names:
         _say(f"{answer.term}: nothing found")
@@ -116,7 +116,7 @@ def train(
     setup = {"noise": noise, "epsilon": epsilon, "true_rows": true_rows, "seed": seed}
     told = _trained(_federation(corpus, parties=parties, queries=queries, **setup), loss=loss)
     if json_:
-        _answer(told)
+        print_json(told)
         return
     _show_training(told)
 
@@ -203,16 +203,3 @@ def _figure(epsilon: float) -> str:
 
 def _say(words: str) -> None:
     _out.print(words, highlight=False, markup=False, soft_wrap=True)
-
-
-def _answer(content: Any) -> None:
-    sys.stdout.write(json.dumps(_finite(content), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-
-
-def _finite(value: Any) -> Any:
-    """JSON knows no infinity."""
-    if isinstance(value, dict):
-        return {key: _finite(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
-    return "infinite" if value == math.inf else value

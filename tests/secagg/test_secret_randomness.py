@@ -10,7 +10,12 @@ import foltr.privacy
 from foltr.privacy.secagg import messages
 
 HERE = Path(foltr.privacy.__file__).parent
-MODULES = [*sorted((HERE / "secagg").glob("*.py")), HERE / "discrete_gaussian.py"]
+SILO = HERE.parent / "silo"
+MODULES = [
+    *sorted((HERE / "secagg").glob("*.py")),
+    *(HERE / name for name in ("discrete_gaussian.py", "ring_release.py")),
+    *(SILO / name for name in ("keys.py", "noise.py")),
+]
 SEEDED = ("random", "numpy.random", "foltr.rng", "foltr.kernel", "scipy")
 FED = federation(4, length=40, dropouts=0.25, corrupt=0.0)
 

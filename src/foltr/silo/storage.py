@@ -6,14 +6,14 @@ shapes, sizes and orders are compared with the header before a sketch is made of
 """
 
 import json
-import os
 import zipfile
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
 import numpy as np
 
-from foltr.errors import DataError, StorageError
+from foltr.data.whole_file import write_arrays
+from foltr.errors import DataError
 from foltr.silo import rtk_sketch, sketch
 from foltr.silo.hashing import Shape
 from foltr.types import Array
@@ -34,7 +34,7 @@ def save(path: Path, made: sketch.Sketch | rtk_sketch.RtkSketch) -> int:
         members = np.array(sorted(made.members), np.int32)
         arrays = {"entries": made.entries, "sizes": made.sizes, "limits": made.limits, "members": members}
     text = json.dumps(header).encode()
-    return _write(path, {"header": np.frombuffer(text, np.uint8), **arrays})
+    return write_arrays(path, {"header": np.frombuffer(text, np.uint8), **arrays})
 
 
 def load_sketch(path: Path) -> sketch.Sketch:
@@ -82,21 +82,6 @@ def _in_order(loaded: rtk_sketch.RtkSketch) -> Array:
         weights = np.abs(weights)
     above = np.arange(weights.shape[-1] - 1) // 2
     return weights[..., 1:] >= weights[..., above]
-
-
-def _write(path: Path, arrays: dict[str, Array]) -> int:
-    beside = path.with_name(path.name + ".part")
-    named: dict[str, Any] = arrays
-    try:
-        with beside.open("wb") as file:
-            np.savez(file, **named)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise StorageError(f"{path} could not be written: {error.strerror or error}") from error
-    return path.stat().st_size
 
 
 def _read(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Array]]:

@@ -1,32 +1,20 @@
 """Named arrays in one .npz file: written whole or not at all, read without pickle, damaged files named as such."""
 
-import os
 import zipfile
 import zlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from foltr.data.whole_file import write_arrays
 from foltr.errors import StorageError
 from foltr.types import Array
 
 
 def write(path: Path, kind: str, arrays: Mapping[str, Array]) -> int:
     """Writes the arrays under the name of their kind; returns the bytes on disk."""
-    named: dict[str, Any] = {"kind": np.array(kind), **arrays}
-    beside = path.with_name(path.name + ".part")
-    try:
-        with beside.open("wb") as file:
-            np.savez(file, **named)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise StorageError(f"{path} could not be written: {error.strerror or error}") from error
-    return path.stat().st_size
+    return write_arrays(path, {"kind": np.array(kind), **arrays})
 
 
 def read(path: Path, kind: str, names: Collection[str]) -> dict[str, Array]:
