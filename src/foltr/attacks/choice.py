@@ -9,7 +9,6 @@ Differs from the paper: nothing.
 from typing import Annotated, Literal
 
 import msgspec
-import numpy as np
 
 from foltr.attacks import ATTACKS, check_attack
 from foltr.errors import SpecError
@@ -47,7 +46,7 @@ def tamper_of(choice: AttackChoice, *, rule: str, seed: int) -> Tamper | None:
     craft = ATTACKS[choice.by]
 
     def tamper(models: Array, clients: Array, start: Array, round: int) -> Array:
-        taking_part = int(np.searchsorted(clients, choice.attackers))  # clients come in rising order
+        taking_part = int(clients.searchsorted(choice.attackers))  # clients come in rising order
         draws = stream(seed, round=round, purpose="attack")
         return craft(models, start, attackers=taking_part, rule=rule, knowledge=choice.knowledge, draws=draws)
 

@@ -24,17 +24,13 @@ update to theta) / ||s||; where n - 2m - 1 = 0 any lambda wins, and 1 stands for
 full one, the number of crafted updates is what Krum takes for m, and it looks at one neighbour at least.
 """
 
-import math
-
 import numpy as np
 
-from foltr.attacks.fang_kernel import largest_step
+from foltr.attacks.fang_kernel import draw_beyond, search_step
 from foltr.attacks.known import Knowledge, known_to, mean_and_sd, with_rows
 from foltr.federation.krum import distances
 from foltr.rng import Stream
 from foltr.types import Array
-
-STRETCH = 2.0  # b
 
 
 def fang(honest: Array, start: Array, *, attackers: int, rule: str, knowledge: Knowledge, draws: Stream) -> Array:
@@ -43,49 +39,18 @@ def fang(honest: Array, start: Array, *, attackers: int, rule: str, knowledge: K
         return honest.copy()
     known = known_to(honest, attackers, knowledge)
     mean, sd = mean_and_sd(known)
-    against = -np.sign(mean - start)
     others = np.ascontiguousarray(honest[attackers:], dtype=np.float64) if knowledge == "full" else known
     if rule in ("krum", "multi_krum"):
+        against = np.sign(start - mean)
         fewest = attackers if knowledge == "full" else 1
         step = krum_step(others, start, against, fewest=fewest, attackers=attackers, any_place=rule == "multi_krum")
         return with_rows(honest, attackers, start + step * against)
-    low, high = beyond(others, against) if knowledge == "full" else beyond_moments(mean, sd, against)
-    uniform = draws.uniform(attackers * len(start)).reshape(attackers, -1)
-    return with_rows(honest, attackers, np.where(against == 0.0, start, low + uniform * (high - low)))
+    rows = draws.uniform(attackers * len(start)).reshape(attackers, -1)
+    draw_beyond(rows, others, start, mean, sd, knowledge == "full")
+    return with_rows(honest, attackers, rows)
 
 
 def krum_step(others: Array, start: Array, against: Array, *, fewest: int, attackers: int, any_place: bool) -> float:
     """lambda, found in a game with the honest updates `others` and with `fewest` crafted ones, or more up to all."""
-    moved = others - start
-    lengths = np.einsum("kp,kp->k", moved, moved)  # [k] squared
-    square = float(against @ against)
-    if square == 0.0:
-        return 0.0
-    gaps = np.sort(distances(others, start), axis=1)  # [k, k] first the distance to itself
-    room = np.empty((2, len(others)))
-    step = 0.0
-    for crafted in range(fewest, attackers + 1):
-        nearest = max(1, len(others) - 2)
-        bound = upper_bound(gaps, math.sqrt(lengths.max()), crafted, nearest) / math.sqrt(square)
-        step = largest_step(gaps, lengths, moved @ against, square, crafted, nearest, any_place, bound, room)
-        if step > 0.0:
-            return step
-    return -step
-
-
-def upper_bound(gaps: Array, farthest: float, crafted: int, nearest: int) -> float:
-    """No crafted update can be farther from the start and still have the least score. gaps [k, k] sorted by row."""
-    least = gaps[:, 1 : nearest + 1].sum(axis=1).min()
-    return float(least / max(1, nearest - crafted + 1) + farthest)
-
-
-def beyond(others: Array, against: Array) -> tuple[Array, Array]:
-    """[P] ends of the intervals past the honest extremes."""
-    up = against > 0
-    edge = np.where(up, others.max(axis=0), others.min(axis=0))
-    far = np.where((edge > 0) == up, STRETCH * edge, edge / STRETCH)
-    return edge, far
-
-
-def beyond_moments(mean: Array, sd: Array, against: Array) -> tuple[Array, Array]:
-    return mean + 3.0 * against * sd, mean + 4.0 * against * sd
+    gaps, room = distances(others, start), np.empty((4, len(others)))
+    return float(search_step(others, start, against, gaps, fewest, attackers, any_place, room))

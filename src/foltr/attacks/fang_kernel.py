@@ -1,32 +1,73 @@
-"""Fang's search for lambda in machine code: distances between honest updates are computed once, for all lambdas.
+"""Fang's search for lambda, and his draws beyond the honest extremes, in machine code.
 
-A crafted update start + lambda s is at sqrt(|moved|^2 - 2 lambda s.moved + lambda^2 |s|^2) from an honest one.
+Distances between honest updates are computed once, for all lambdas: a crafted update start + lambda s is at
+sqrt(|moved|^2 - 2 lambda s.moved + lambda^2 |s|^2) from an honest one.
 """
 
 import math
 
 import numpy as np
 
+from foltr.federation.ordering import sort
 from foltr.kernel import kernel
 from foltr.types import Array
 
 SMALLEST = 1e-5  # of lambda; where the paper's search gives up
+STRETCH = 2.0  # b
 
 
 @kernel
-def largest_step(
-    gaps: Array, lengths: Array, along: Array, square: float, crafted: int, nearest: int, any_place: bool,
-    bound: float, room: Array,
-) -> float:  # fmt: skip
-    """The first of bound, bound / 2, ... with which a crafted update is picked; minus the last where none is.
+def draw_beyond(rows: Array, others: Array, start: Array, mean: Array, sd: Array, full: bool) -> None:
+    """Turns rows [attackers, P] of even numbers in [0, 1) into values past the honest ones, against the mean's move."""
+    for p in range(start.size):
+        up = mean[p] < start[p]
+        if full:
+            near = others[0, p]
+            for i in range(others.shape[0]):
+                near = max(near, others[i, p]) if up else min(near, others[i, p])
+            far = STRETCH * near if (near > 0.0) == up else near / STRETCH
+        else:
+            side = 1.0 if up else -1.0
+            near, far = mean[p] + 3.0 * side * sd[p], mean[p] + 4.0 * side * sd[p]
+        for i in range(rows.shape[0]):
+            rows[i, p] = start[p] if mean[p] == start[p] else near + rows[i, p] * (far - near)
 
-    gaps [k, k] between honest updates, each row sorted; lengths [k] squared and along [k] of their moves.
+
+@kernel
+def search_step(
+    others: Array, start: Array, against: Array, gaps: Array, fewest: int, attackers: int, any_place: bool, room: Array
+) -> float:
+    """lambda: the first of bound, bound / 2, ... with which a crafted update is picked, else the last.
+
+    Played with `fewest` crafted updates, then with one more, until it is found. gaps [k, k] between honest updates;
+    their rows get sorted.
     """
-    step = bound
-    while not picked(gaps, lengths, along, square, crafted, nearest, any_place, step, room):
-        if step < SMALLEST:
-            return -step
-        step *= 0.5
+    honest, lengths, along = others.shape[0], room[0], room[1]
+    nearest = max(1, honest - 2)
+    square, farthest, least, step = 0.0, 0.0, np.inf, 0.0
+    for p in range(start.size):
+        square += against[p] * against[p]
+    if square == 0.0:
+        return 0.0
+    for i in range(honest):
+        lengths[i], along[i], score = 0.0, 0.0, 0.0
+        for p in range(start.size):
+            moved = others[i, p] - start[p]
+            lengths[i] += moved * moved
+            along[i] += moved * against[p]
+        sort(gaps[i], honest)  # first the distance to itself
+        for j in range(1, min(nearest + 1, honest)):
+            score += gaps[i, j]
+        farthest, least = max(farthest, math.sqrt(lengths[i])), min(least, score)
+    for crafted in range(fewest, attackers + 1):
+        # no crafted update can be farther from the start and still have the least score
+        step = (least / max(1, nearest - crafted + 1) + farthest) / math.sqrt(square)
+        while True:
+            if picked(gaps, lengths, along, square, crafted, nearest, any_place, step, room[2:]):
+                return step
+            if step < SMALLEST:
+                break
+            step *= 0.5
     return step
 
 

@@ -10,10 +10,13 @@ Differs from the paper: gamma is solved for, one quadratic a known update, inste
 updates are all n, or the attackers' own, each as it would honestly have been.
 """
 
+import math
+
 import numpy as np
 
 from foltr.attacks.known import Knowledge, known_to, mean_and_sd, with_rows
 from foltr.federation.krum import distances
+from foltr.kernel import kernel
 from foltr.rng import Stream
 from foltr.types import Array
 
@@ -59,15 +62,27 @@ def farthest(known: Array, mean: Array, direction: Array) -> float:
     ||mean + gamma direction - update||^2 = diameter^2 is a quadratic in gamma; its larger root is not negative,
     because the mean itself is within the diameter.
     """
-    square = direction @ direction
+    return float(_largest_root(known, mean, direction, distances(known, known[0])))
+
+
+@kernel
+def _largest_root(known: Array, mean: Array, direction: Array, apart: Array) -> float:
+    square, diameter, gamma = 0.0, 0.0, np.inf
+    for p in range(mean.size):
+        square += direction[p] * direction[p]
     if square == 0.0:
         return 0.0
-    diameter = distances(known, known[0]).max()
-    gaps = mean - known  # [k, P]
-    half = gaps @ direction  # [k]
-    slack = np.maximum(diameter**2 - np.einsum("kp,kp->k", gaps, gaps), 0.0)
-    # the root by the form that subtracts nothing where half > 0
-    root = np.sqrt(half**2 + square * slack)
-    away = half > 0
-    gammas = np.where(away, slack, root - half) / np.where(away, half + root, square)
-    return float(gammas.min())
+    for i in range(known.shape[0]):
+        for j in range(i):
+            diameter = max(diameter, apart[i, j])
+    for i in range(known.shape[0]):
+        half, length = 0.0, 0.0
+        for p in range(mean.size):
+            gap = mean[p] - known[i, p]
+            half += gap * direction[p]
+            length += gap * gap
+        slack = max(diameter * diameter - length, 0.0)
+        root = math.sqrt(half * half + square * slack)
+        # by the form that subtracts nothing where half > 0
+        gamma = min(gamma, slack / (half + root) if half > 0.0 else (root - half) / square)
+    return gamma

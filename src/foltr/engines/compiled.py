@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from foltr.rankers import Linear, Mlp
 from foltr.rankers.kernels import Scratch, scratch
 from foltr.types import Array, Online
 
+Job: TypeAlias = tuple[Scratch, Cohort, slice]  # what one thread does: in which room, for whom, into which rows
+
 
 class Compiled(NamedTuple):
     """An engine (see `federation.rounds.Engine`) with its room to work in."""
@@ -29,6 +31,7 @@ class Compiled(NamedTuple):
     stop: Array  # [behaviours, grades]
     rooms: list[Scratch]  # one a thread
     threads: ThreadPoolExecutor | None
+    shape: tuple[int, bool]  # what kernels know of the ranker
     latest: list[Any]  # clients, steps, and what was made of them
 
     def train(
@@ -36,56 +39,55 @@ class Compiled(NamedTuple):
     ) -> tuple[Array, Online]:
         learner, task = self.task.learner, self.task
         assert isinstance(learner, Pdgd)
-        starts = np.atleast_2d(parameters)  # [1 or clients, P]
+        starts = parameters if parameters.ndim == 2 else parameters[None]  # [1 or clients, P]
         out = np.empty((len(clients), starts.shape[1]))
-        online = Online(*np.empty((2, np.add.reduce(steps))))
+        jobs, online = self._begin(clients, steps)
 
         def part(room: Scratch, cohort: Cohort, rows: slice) -> None:
             train_clients(
                 self.data, cohort, self.click, self.stop, task.seed, round, first_step,
-                starts if len(starts) == 1 else starts[rows], *_shape(task),
+                starts if len(starts) == 1 else starts[rows], *self.shape,
                 learner.rate, learner.losers == "all-shown", learner.pull, clip_radius(task.privacy), summed, room,
                 out[rows], online.ndcg, online.max_rr,
             )  # fmt: skip
 
-        self._spread(part, clients, steps)
+        self._spread(part, jobs)
         return out, online
 
     def measure(self, parameters: Array, clients: Array, steps: Array, *, round: int) -> tuple[Array, Array, Online]:
         learner, task = self.task.learner, self.task
         assert isinstance(learner, Evolution)
         values, perturbations = np.empty((len(clients), 2)), np.empty((len(clients), len(parameters)))
-        online = Online(*np.empty((2, np.add.reduce(steps))))
+        jobs, online = self._begin(clients, steps)
         p = task.privacy.p if isinstance(task.privacy, RandomizedResponse) else 1.0
         possible = outcomes(learner.objective, self.click.shape[1])
 
         def part(room: Scratch, cohort: Cohort, rows: slice) -> None:
             measure_clients(
-                self.data, cohort, self.click, self.stop, task.seed, round, parameters, *_shape(task),
+                self.data, cohort, self.click, self.stop, task.seed, round, parameters, *self.shape,
                 learner.sigma, learner.antithetic, learner.streams == "coupled", learner.objective == "dcg", p,
                 possible, room, perturbations[rows], values[rows], online.ndcg, online.max_rr,
             )  # fmt: skip
 
-        self._spread(part, clients, steps)
+        self._spread(part, jobs)
         return values, perturbations, online
 
-    def _spread(self, part: Callable[[Scratch, Cohort, slice], None], clients: Array, steps: Array) -> None:
+    def _begin(self, clients: Array, steps: Array) -> tuple[list[Job], Online]:
+        """Who does what, made anew only when other clients come (with few of them this would be half of the time)."""
+        if not (self.latest and self.latest[0] is clients and self.latest[1] is steps):
+            self.latest[:] = clients, steps, list(self._divided(clients, steps)), int(steps.sum())
+        _, _, jobs, interactions = self.latest
+        return jobs, Online(*np.empty((2, interactions)))
+
+    def _spread(self, part: Callable[[Scratch, Cohort, slice], None], jobs: list[Job]) -> None:
         """Runs `part` on runs of neighbouring clients, one for each thread."""
-        jobs = self._jobs(clients, steps)
         if self.threads is None:
             for job in jobs:
                 part(*job)
         else:
             list(self.threads.map(lambda job: part(*job), jobs))
 
-    def _jobs(self, clients: Array, steps: Array) -> list[tuple[Scratch, Cohort, slice]]:
-        """Who does what, made anew only when other clients come: with few of them this would be half of the time."""
-        if not (self.latest and self.latest[0] is clients and self.latest[1] is steps):
-            self.latest[:] = clients, steps, list(self._divided(clients, steps))
-        jobs: list[tuple[Scratch, Cohort, slice]] = self.latest[2]
-        return jobs
-
-    def _divided(self, clients: Array, steps: Array) -> Iterator[tuple[Scratch, Cohort, slice]]:
+    def _divided(self, clients: Array, steps: Array) -> Iterator[Job]:
         slots = np.concatenate([[0], np.cumsum(steps)[:-1]])
         cuts = np.linspace(0, len(clients), min(len(self.rooms), len(clients)) + 1).astype(int)
         pools, start, stop, users = self._held(clients)
@@ -106,10 +108,10 @@ def engine(task: Task, threads: int = 1) -> Compiled:
     """An engine for one task."""
     train = task.train
     longest = int(np.diff(train.offsets).max())
-    hidden, _ = _shape(task)
+    shape = _shape(task)
     size = task.ranker.size(train.features.shape[1])
     click = np.stack([b.click for b in task.behaviours])
-    rooms = [scratch(longest, click.shape[1], hidden, size) for _ in range(threads)]
+    rooms = [scratch(longest, click.shape[1], shape[0], size) for _ in range(threads)]
     return Compiled(
         task,
         collection_of(train, task.grades),
@@ -117,6 +119,7 @@ def engine(task: Task, threads: int = 1) -> Compiled:
         np.stack([b.stop for b in task.behaviours]),
         rooms,
         ThreadPoolExecutor(threads) if threads > 1 else None,
+        shape,
         [],
     )
 

@@ -34,22 +34,31 @@ def fedavg(updates: Array, weights: Array, *, bad: int = 0, start: Array | None 
     rows, weights, _ = taking_part(updates, weights, bad)
     if len(rows) == 0 and start is not None:
         return np.array(start, dtype=np.float64)
-    return weighted_sum(rows, weights) / np.sum(weights)
+    total = np.empty(rows.shape[1])
+    together = _add_rows(rows, np.asarray(weights), total)
+    total /= together
+    return total
 
 
 def weighted_sum(rows: Array, weights: Array) -> Array:
     """[P] sum of weights * rows [n, P]."""
-    total = np.zeros(rows.shape[1])
-    _add_rows(rows, np.asarray(weights, dtype=np.float64), total)
+    total = np.empty(rows.shape[1])
+    _add_rows(rows, np.asarray(weights), total)
     return total
 
 
 @kernel
-def _add_rows(rows: Array, weights: Array, total: Array) -> None:
+def _add_rows(rows: Array, weights: Array, total: Array) -> float:
+    """Fills total; returns the sum of the weights."""
+    together = 0.0
+    for p in range(total.size):
+        total[p] = 0.0
     for i in range(weights.size):
-        row, weight = rows[i], weights[i]
+        row, weight = rows[i], np.float64(weights[i])
+        together += weight
         for p in range(total.size):
             total[p] += weight * row[p]
+    return together
 
 
 RULES: dict[str, Rule] = {

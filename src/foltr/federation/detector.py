@@ -33,13 +33,14 @@ with partial knowledge).
 Differs from the paper: there is none.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from foltr.errors import SpecError
-from foltr.federation.centres import median
 from foltr.federation.ordering import middle
+from foltr.kernel import kernel
 from foltr.types import Array
 
 ALARM = 6.0
@@ -70,14 +71,11 @@ def observe(watch: Watch, updates: Array, start: Array) -> tuple[Watch, bool]:
     """The watch after one more round of updates [n, P], and whether somebody looks bad."""
     if updates.shape != watch.step.shape:
         raise SpecError(f"updates {updates.shape} for a watch over {watch.step.shape}; everybody takes part in a round")
-    finite = np.logical_and.reduce(np.isfinite(updates), axis=1)
-    steps = np.where(finite[:, None], updates - start, 0.0)
-    agreement, length, moves = against_median(steps)
-    rounds, moved = watch.rounds + 1, watch.moved + moves
-    fresh = np.where(moves, _weight(np.maximum(moved, 1.0)), 0.0)[:, None]
-    habits = watch.habits + fresh * (np.stack([agreement, length], axis=1) - watch.habits)
-    step = watch.step + _weight(rounds) * (steps - watch.step)
-    judged = _scores(habits, step, moved) if rounds % EVERY == 0 else watch.score
+    rounds, room = watch.rounds + 1, _room(*updates.shape)
+    moved, habits, step = watch.moved.copy(), watch.habits.copy(), watch.step.copy()
+    steps, finite = np.empty(updates.shape), np.empty(len(updates), dtype=np.bool_)
+    _follow(updates, start, rounds, room, steps, finite, moved, habits, step)
+    judged = _scores(habits, step, moved, room) if rounds % EVERY == 0 else watch.score
     score = np.where(finite, judged, np.inf)
     return Watch(rounds, moved, habits, step, score), bool(score.max() > ALARM)
 
@@ -87,32 +85,79 @@ def suspects(watch: Watch) -> Array:
     return watch.score > ALARM
 
 
-def against_median(steps: Array) -> tuple[Array, Array, Array]:
-    """[n] cosine with the median step, [n] log length over the median length, [n] who moves at all.
-
-    Where the median step is nothing, nobody counts as moving: there is no common direction to be compared with.
-    """
-    lengths = np.sqrt(np.einsum("np,np->n", steps, steps))
-    common = median(steps, lengths, bad=0, start=steps[0])
-    size = np.sqrt(common @ common)
-    moves = lengths > 0
-    if size == 0.0:
-        return np.zeros(len(steps)), np.zeros(len(steps)), np.zeros_like(moves)
-    safe = np.where(moves, lengths, 1.0)
-    return steps @ common / (safe * size), np.log(safe / middle(lengths[moves], int(moves.sum()))), moves
+class _Room(NamedTuple):
+    lengths: Array  # [n] of steps
+    column: Array  # [n]
+    common: Array  # [P] the median step
+    agreement: Array  # [n] cosine with the median step
+    stretch: Array  # [n] log length over the median length
 
 
-def _weight(rounds: Array | int) -> Array:
-    """Of the newest round: a plain mean at first, later one that forgets."""
-    return np.maximum(1.0 / rounds, MEMORY)
+def _room(clients: int, parameters: int) -> _Room:
+    each = np.empty((4, clients))
+    return _Room(each[0], each[1], np.empty(parameters), each[2], each[3])
 
 
-def _scores(habits: Array, step: Array, moved: Array) -> Array:
+@kernel
+def _follow(
+    updates: Array, start: Array, rounds: int, room: _Room, steps: Array, finite: Array, moved: Array, habits: Array,
+    step: Array,
+) -> None:  # fmt: skip
+    """Fills steps [n, P] (nothing for whoever sends no numbers) and finite [n], and moves the averages on."""
+    clients, width = updates.shape
+    for i in range(clients):
+        broken = 0
+        for p in range(width):
+            broken += not np.isfinite(updates[i, p])
+        finite[i] = broken == 0
+        for p in range(width):
+            steps[i, p] = updates[i, p] - start[p] if finite[i] else 0.0
+    compared = _compare(steps, room)
+    newest = max(1.0 / rounds, MEMORY)  # a plain mean at first, later one that forgets
+    for i in range(clients):
+        if compared and room.lengths[i] > 0.0:
+            moved[i] += 1.0
+            fresh = max(1.0 / moved[i], MEMORY)
+            habits[i, 0] += fresh * (room.agreement[i] - habits[i, 0])
+            habits[i, 1] += fresh * (room.stretch[i] - habits[i, 1])
+        for p in range(width):
+            step[i, p] += newest * (steps[i, p] - step[i, p])
+
+
+@kernel
+def _compare(steps: Array, room: _Room) -> bool:
+    """Fills what tells steps from the median step; False where that is nothing, so that nobody can be compared."""
+    clients, width = steps.shape
+    lengths, column, common = room.lengths, room.column, room.common
+    size, moving = 0.0, 0
+    for p in range(width):
+        for i in range(clients):
+            column[i] = steps[i, p]
+        common[p] = middle(column, clients)
+        size += common[p] * common[p]
+    for i in range(clients):
+        square, along = 0.0, 0.0
+        for p in range(width):
+            square += steps[i, p] * steps[i, p]
+            along += steps[i, p] * common[p]
+        lengths[i] = math.sqrt(square)
+        room.agreement[i] = along / (lengths[i] * math.sqrt(size)) if square > 0.0 and size > 0.0 else 0.0
+        if square > 0.0:
+            column[moving] = lengths[i]
+            moving += 1
+    typical = middle(column, moving) if moving > 0 else 1.0
+    for i in range(clients):
+        room.stretch[i] = math.log(lengths[i] / typical) if lengths[i] > 0.0 else 0.0
+    return size > 0.0
+
+
+def _scores(habits: Array, step: Array, moved: Array, room: _Room) -> Array:
     judged = moved >= WARM_UP
     if judged.sum() < 3:
         return np.zeros(len(moved))
-    direction, persistence, _ = against_median(step)
-    traits = np.column_stack([habits, direction, persistence])  # [n, 4]
+    if not _compare(step, room):
+        room.agreement[:], room.stretch[:] = 0.0, 0.0
+    traits = np.column_stack([habits, room.agreement, room.stretch])  # [n, 4]
     apart = np.abs(traits - np.median(traits[judged], axis=0))
     spread = _TO_SD * np.median(apart[judged], axis=0)
     return np.where(judged, (apart / np.sqrt(spread**2 + FLOORS**2)).max(axis=1), 0.0)

@@ -18,6 +18,7 @@ from foltr.federation.aggregate import RULES, weighted_sum
 from foltr.federation.cohort import interactions_of
 from foltr.federation.personal import PersonalKind, Together
 from foltr.federation.releases import Releases, planned, taking_part
+from foltr.kernel import kernel
 from foltr.learners import evolution
 from foltr.learners.cohort import Holdings
 from foltr.learners.evolution import Evolution
@@ -214,6 +215,15 @@ def _chain(federation: Central, engine: Engine, start: Array, stops: Sequence[in
 
 
 def _progress(round: int, parameters: Array, online: Online) -> Progress:
-    interactions = len(online.ndcg)
-    ndcg, max_rr = (np.add.reduce(measure, keepdims=True) / interactions for measure in online)
-    return Progress(round, parameters, ndcg, max_rr, interactions)
+    means = np.empty((2, 1))
+    _average_online(online.ndcg, online.max_rr, means)
+    return Progress(round, parameters, means[0], means[1], len(online.ndcg))
+
+
+@kernel
+def _average_online(ndcg: Array, max_rr: Array, means: Array) -> None:
+    first, second = 0.0, 0.0
+    for i in range(ndcg.size):
+        first += ndcg[i]
+        second += max_rr[i]
+    means[0, 0], means[1, 0] = first / ndcg.size, second / ndcg.size

@@ -12,7 +12,7 @@ def begin(parameters: Array) -> ServerState:
 
 
 def replace(state: ServerState, parameters: Array) -> ServerState:
-    return state._replace(round=state.round + 1, parameters=parameters)
+    return ServerState(state.round + 1, parameters, state.moments)
 
 
 def climb(state: ServerState, gradient: Array, *, rate: float) -> ServerState:
