@@ -108,13 +108,16 @@ def train(
     epsilon: Epsilon = 0.5,
     true_rows: Annotated[int, typer.Option("--true-rows", min=1, help="Rows of 30 asked in earnest.")] = 30,
     loss: Annotated[str, typer.Option("--loss", help="pointwise, pairwise or listwise.")] = "pointwise",
+    stem: Annotated[bool, typer.Option("--stem", help="English stems (needs foltr[text]).")] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="Leave out English stop words.")] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the division and of training.")] = 1,
     json_: Json = False,
 ) -> None:
     """Local, Local+, Global, CS-F-LTR and pooled rankers on a corpus divided among parties."""
     _check(noise, epsilon, loss)
-    setup = {"noise": noise, "epsilon": epsilon, "true_rows": true_rows, "seed": seed}
-    told = _trained(_federation(corpus, parties=parties, queries=queries, **setup), loss=loss)
+    setup = {"noise": noise, "epsilon": epsilon, "true_rows": true_rows, "sgd": {"loss": loss}}
+    setup |= {"words": {"stem": stem, "stop": stop}}
+    told = _trained(_federation(corpus, seed=seed, parties=parties, queries=queries, **setup))
     if json_:
         print_json(told)
         return
@@ -132,22 +135,23 @@ def _check(noise: str, epsilon: float, loss: str) -> None:
         raise SpecError(f"no loss {loss!r}; there are {', '.join(LOSSES)}")
 
 
-def _federation(name: str, **setup: Any) -> Any:
+def _federation(name: str, *, seed: int = 1, **setup: Any) -> Any:
+    import msgspec
+
     from foltr.data import corpora
     from foltr.silo.parties import Setup, found
 
     corpus = corpora.load(name)
     with _err.status(f"sketching {len(corpus.ids):,} documents"):
-        return found(corpus, Setup(**setup))
+        return found(corpus, msgspec.convert({"kind": "train", **setup}, Setup), seed=seed)
 
 
-def _trained(federation: Any, loss: Any = "pointwise") -> dict[str, Any]:
+def _trained(federation: Any) -> dict[str, Any]:
     from foltr.experiments.silo_demo import compared
     from foltr.silo.crossing import prepare
-    from foltr.silo.train import Sgd
 
     with _err.status("asking other parties, and training"):
-        return compared(federation, prepare(federation), Sgd(loss=loss), seed=federation.setup.seed)
+        return compared(federation, prepare(federation))
 
 
 def _show_question(told: dict[str, Any]) -> None:
@@ -176,7 +180,7 @@ def _counted(name: str, count: float, truth: int) -> str:
 
 
 def _show_training(told: dict[str, Any]) -> None:
-    from foltr.experiments.silo_demo import TITLES
+    from foltr.experiments.silo_training import TITLES
 
     numbers = [str(party + 1) for party in range(len(told["queries"]))]
     table = _table((f"{told['data']}, {told['measure']}", *(f"party {number}" for number in numbers), "mean"))

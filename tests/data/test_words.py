@@ -53,5 +53,5 @@ def test_stems_come_from_snowball(monkeypatch):
 def test_stems_without_snowball_say_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "snowballstemmer", None)
     words._stem_of.cache_clear()
-    with pytest.raises(SpecError, match="pip install snowballstemmer"):
+    with pytest.raises(SpecError, match=r"pip install 'foltr\[text\]'"):
         terms("cats", Rules(stem=True))

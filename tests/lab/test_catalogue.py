@@ -10,20 +10,27 @@ from foltr.experiments import catalogue
 from foltr.experiments.claims import CLAIMS
 from foltr.experiments.compare import find, flat_label
 from foltr.experiments.setting import flat, folds_of, resolved
+from foltr.experiments.silo_training import TITLES
 from foltr.experiments.spec import labels, plan
 from foltr.privacy.audit.guess import GUESSES, PUBLISHED
 from foltr.records import Run
+from foltr.silo.quality import MEASURES
 
 METRICS = {"offline_ndcg@10", "offline_mrr@10", "online_ndcg@10", "online_discounted", "online_max_rr"}
 ATTACKS = ("random", *GUESSES, *PUBLISHED)
 METRICS |= {f"{what}, {attack}" for what in ("precision", "recall", "accuracy") for attack in ATTACKS}
+METRICS |= {f"{what}, average, {who}" for what in MEASURES for who in TITLES.values()}
+METRICS |= {"cover", "found rate", "ms a query", "MB kept", "AUC", "features off", "documents a second", "kB sent"}
 PLACES = {"first", "fifth", "last_tenth", "final", "all"}
 KEYS = {"title", "question", "source", "figure", "base", "part", "expected", "claim", "comparison", "remarks"}
 
 OF_ONE = {"falls": set(), "falls-along": {"along"}, "above-own": {"than", "margin"}, "near-own": {"than", "margin"}}
-OF_ONE |= {"below": {"margin"}, "above": {"margin"}}
+OF_ONE |= {"below": {"margin"}, "above": {"margin"}, "rises-along": {"along"}}
 
 every_figure = pytest.mark.parametrize("name", catalogue.ids())
+OF_TEXTS = catalogue.chosen("silo")
+every_figure_of_clicks = pytest.mark.parametrize("name", [name for name in catalogue.ids() if name not in OF_TEXTS])
+every_figure_of_texts = pytest.mark.parametrize("name", OF_TEXTS)
 
 
 @pytest.fixture
@@ -69,15 +76,26 @@ def test_a_figure_says_what_it_asks_and_where_it_stands(figure):
 
 
 @every_figure
-def test_the_full_form_is_a_plan_on_five_folds(figure):
+def test_the_full_form_is_a_plan_on_five_folds_and_texts_have_none(figure, name):
     settings = catalogue.plan_of(figure).settings
     assert settings
-    assert all(folds_of(one.data) == [1, 2, 3, 4, 5] for one in settings)
+    assert all(folds_of(one.data) == ([1] if name in OF_TEXTS else [1, 2, 3, 4, 5]) for one in settings)
     assert len({repr(one) for one in settings}) == len(settings)
     assert len({repr(label) for label in labels(settings)}) == len(settings)
 
 
-@every_figure
+@every_figure_of_texts
+def test_the_quick_form_of_texts_asks_less(figure):
+    full, quick = (catalogue.plan_of(figure, quick=form).settings for form in (False, True))
+    smaller = {"asked", "queries", "points"}
+    for long, short in zip(full, quick, strict=True):
+        assert short.runs.seeds == 1
+        changed = [key for key, value in flat(resolved(short)).items() if value != flat(resolved(long))[key]]
+        assert {key.rpartition(".")[2] for key in changed} <= smaller | {"seeds", "folds"}
+        assert any(getattr(short.silo, key, 0) <= getattr(long.silo, key, -1) for key in smaller)
+
+
+@every_figure_of_clicks
 def test_the_quick_form_has_the_same_settings_with_less_of_everything(figure):
     full, quick = (catalogue.plan_of(figure, quick=form).settings for form in (False, True))
     assert len(quick) == len(full)
@@ -95,9 +113,9 @@ def test_the_quick_form_has_the_same_settings_with_less_of_everything(figure):
 
 @every_figure
 @pytest.mark.parametrize("quick", [False, True], ids=["full", "quick"])
-def test_seeds_and_folds_of_the_command_line_hold_in_every_part(figure, quick):
+def test_seeds_and_folds_of_the_command_line_hold_in_every_part(figure, name, quick):
     settings = catalogue.plan_of(figure, quick=quick, folds="2,4", seeds=3).settings
-    assert {tuple(folds_of(one.data)) for one in settings} == {(2, 4)}
+    assert {tuple(folds_of(one.data)) for one in settings} == {(1,) if name in OF_TEXTS else (2, 4)}
     assert {one.runs.seeds for one in settings} == {3}
 
 
@@ -161,11 +179,11 @@ def test_every_row_of_a_comparison_finds_its_two_settings(figure, planned):
 def test_the_figure_is_drawn_by_keys_that_settings_have(figure, planned):
     drawn = figure.content["figure"]
     known = {key for one in planned.manifest["settings"] for key in flat_label(one)}
-    used = {*drawn["lines"], drawn.get("columns", "part"), drawn.get("rows", "part")}
+    used = {*drawn.get("lines", []), drawn.get("columns", "part"), drawn.get("rows", "part")}
     assert used <= known
     assert set(drawn["metrics"]) <= METRICS
     assert drawn["metric"] in drawn["metrics"]
-    assert drawn["x"] in ("rounds", "interactions")
+    assert drawn.get("x", "rounds") in ("rounds", "interactions")
 
 
 @every_figure

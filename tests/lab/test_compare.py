@@ -249,6 +249,24 @@ def test_falling_along_a_key_goes_by_its_values_and_not_by_the_order_of_settings
     assert claims(made(tmp_path, *falling), {"claim": [claim]})[0]["holds"] is True
 
 
+@pytest.mark.parametrize(("margin", "holds"), [(0.0, False), (0.11, True)])
+def test_rising_along_a_key_may_step_back_by_its_margin(tmp_path, margin, holds):
+    amounts = {1: 0.2, 2: 0.4, 3: 0.3}
+    steps = [(users("perfect", attack={"attackers": m}), final(mean)) for m, mean in amounts.items()]
+    claim = {"text": "helps", "kind": "rises-along", "metric": "offline_ndcg@10", "along": "attack.attackers"}
+    claim |= {"left": {}, "by": ["users.clicks"], "margin": margin}
+    assert claims(made(tmp_path, *steps), {"claim": [claim]})[0]["holds"] is holds
+    assert claims(made(tmp_path, *steps[1:]), {"claim": [claim]})[0]["holds"] is False  # ends lower than it began
+
+
+@pytest.mark.parametrize(("margin", "holds"), [(0.2, True), (0.19, False)])
+def test_a_ratio_is_told_as_a_part(tmp_path, margin, holds):
+    run = made(tmp_path, (users("perfect"), final(0.1)), (users("poison"), final(0.5)))
+    (said,) = claims(run, greater(kind="ratio", margin=margin))
+    assert said["holds"] is holds
+    assert said["evidence"] == "0.1000 against 0.5000: 1 / 5.0"
+
+
 @pytest.mark.parametrize(("kind", "margin", "holds"), [
     ("above-own", 0.09, True), ("above-own", 0.11, False), ("near-own", 0.11, True), ("near-own", 0.09, False),
     ("below", 0.6, True), ("below", 0.5, False),

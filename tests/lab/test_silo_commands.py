@@ -5,7 +5,7 @@ import shutil
 import pytest
 from laboratory import strict_json
 
-from foltr.experiments import silo_demo
+from foltr.experiments.silo_training import TITLES
 
 
 @pytest.mark.parametrize("words", [(), ("demo",), ("build",), ("query",), ("train",)], ids=" ".join)
@@ -169,7 +169,7 @@ def test_the_demo_for_programs_shows_the_leak_and_every_regime(command):
     assert kinds["paper"]["after_the_attack"] == kinds["none"]["answer"]
     assert [kinds[name]["epsilon"] for name in ("none", "paper")] == ["infinite", "infinite"]
     assert [kinds[name]["epsilon"] for name in ("cells", "once")] == pytest.approx([0.5, 0.5], rel=0.01)
-    assert list(training["regimes"]) == list(silo_demo.TITLES)
+    assert list(training["regimes"]) == list(TITLES)
     assert all(len(row["parties"]) == 2 for row in training["regimes"].values())
     assert {one["verdict"] for one in training["changes"]} <= {"gains", "loses", "same"}
 

@@ -151,6 +151,64 @@ def test_verdict_summary_counts():
     assert verdict_summary([]) == ""
 
 
+FORMS = {
+    "metric": "offline_ndcg@10",
+    "metrics": ["offline_ndcg@10"],
+    "columns": "users.clicks",
+    "lines": ["privacy.epsilon"],
+    "trend": {"x": "privacy.epsilon", "metrics": ["offline_ndcg@10", "offline_mrr@10"], "y": "quality & <b>"},
+    "tables": [
+        {
+            "title": "Ends & <b>",
+            "corner": "nDCG@10",
+            "rows": ["offline", "online"],
+            "columns": ["ndcg", "mrr"],
+            "cell": "{row}_{column}@10",
+            "bold": "row",
+        }
+    ],
+    "scatter": {"x": "online_max_rr", "y": "online_discounted", "grade": "offline_mrr@10", "name": "axes & <b>"},
+}
+
+
+def test_trends_tables_and_scatters_stand_on_one_page(make_run, tmp_path):
+    folder = make_run(figure=FORMS)
+    page = page_of(tmp_path, folder)
+    outline, text = Outline(page), words(page)
+    for part in (
+        "Quality & <b> on mq2007 (85 % sample). Point: mean over 10 runs",
+        "Ends & <b> (10 runs)",
+        "On mq2007 (85 % sample): mean ± standard deviation over runs. Bold: the highest mean of its row.",
+        "Axes & <b> on mq2007 (85 % sample). Filled circles: relevant",
+        "The first of 10 runs in each panel.",
+    ):
+        assert part in text, part
+    assert page.count("<figure>") == 2
+    assert page.count("<caption>") == 6  # a table a setting
+    assert re.search(r"<strong>0\.\d{4} ± 0\.\d{4}</strong>", page)
+    assert "online performance" not in text  # places of points are no results
+    assert len(outline.ids) == len(set(outline.ids))
+    assert page == page_of(tmp_path, folder)
+
+
+def test_forms_of_what_was_not_measured_do_no_harm(make_run, parts, tmp_path):
+    trend = {"x": {"nowhere": "privacy.epsilon"}, "name": {"nowhere": "epsilon"}}
+    nothing = {**FORMS, "trend": trend, "scatter": dict.fromkeys(("x", "y", "grade"), "never")}
+    rows = parts.rows_of(parts.settings()).filter(~pl.col("metric").is_in(["offline_ndcg@10", "offline_mrr@10"]))
+    nothing["tables"] = [{**FORMS["tables"][0], "cell": "never, {row}, {column}"}]
+    text = words(page_of(tmp_path, make_run(rows=rows, figure=nothing)))
+    assert "Ends" not in text
+    assert "No learning curve" in text
+
+
+def test_a_page_of_tables_alone_misses_no_curve(make_run, parts, tmp_path):
+    last = pl.col("round") == 50
+    asked = {key: FORMS[key] for key in ("metric", "metrics", "tables")}
+    text = words(page_of(tmp_path, make_run(rows=parts.rows_of(parts.settings()).filter(last), figure=asked)))
+    assert "Ends & <b> (10 runs)" in text
+    assert "curve" not in text
+
+
 def test_two_runs_on_one_page(make_run, tiny_run, tmp_path):
     first, second = tiny_run, make_run("second")
     page = page_of(tmp_path, first, second)

@@ -247,15 +247,19 @@ def test_what_cannot_be_is_refused_in_words(said):
 @pytest.mark.data
 @pytest.mark.usefixtures("real_data")
 def test_variants_find_on_real_text_what_they_should():
-    from foltr.experiments.silo_speed import cover_rows
+    from foltr.experiments.silo_finding import Finding, measured
+    from foltr.experiments.silo_tasks import text
 
-    rows = {(row["what"], row["K"]): row for row in cover_rows("nfcorpus", seeds=1, asked=250)}
+    task = text("nfcorpus", asked=250)
+    rows = {
+        (by, top): measured(task, Finding(by=by, top=top), seed=1) for by in rtk_sketch.VARIANTS for top in (15, 51)
+    }
     assert rows["sound", 15]["cover"] > 0.75 > 0.65 > rows["paper", 15]["cover"]
     assert rows["sound", 51]["cover"] > 0.9
     assert rows["sampled", 15]["cover"] > 0.98
-    assert rows["sampled", 15]["found_rate"] > 0.95 > 0.5 > rows["sound", 15]["found_rate"]
-    assert rows["sampled", 51]["found_rate"] > 0.99
-    assert len({row["kept_bytes"] for row in rows.values()}) == 2  # the same space at the same K
+    assert rows["sampled", 15]["found rate"] > 0.95 > 0.5 > rows["sound", 15]["found rate"]
+    assert rows["sampled", 51]["found rate"] > 0.99
+    assert len({row["MB kept"] for row in rows.values()}) == 2  # the same space at the same K
 
 
 def test_cover_and_shape_are_what_the_names_say():

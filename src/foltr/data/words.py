@@ -62,6 +62,6 @@ def _stem_of() -> Callable[[str], str]:
         snowball = import_module("snowballstemmer")
     except ImportError as error:
         raise SpecError(
-            "stem = true needs the package snowballstemmer: pip install snowballstemmer, or use stem = false"
+            "stem = true needs the package snowballstemmer: pip install 'foltr[text]', or use stem = false"
         ) from error
     return lru_cache(maxsize=_STEMS_HELD)(snowball.stemmer("english").stemWord)

@@ -19,7 +19,10 @@ from foltr.experiments.setting import Plan, flat, resolved
 from foltr.experiments.spec import parsed_override, plan
 
 HOME = Path(__file__).parent / "figures"
-QUICK = "quick form: a tenth of the rounds, by default fold 1 and one seed; not comparable with the papers"
+QUICK = (
+    "quick form: a tenth of the rounds or few queries, by default fold 1 and one seed; not comparable with the papers"
+)
+_SMALL = {"train": {"queries": 40}, "find": {"asked": 40}, "picture": {"points": 100}}  # quick forms without rounds
 
 
 class Figure(NamedTuple):
@@ -75,10 +78,15 @@ def plan_of(figure: Figure, *, quick: bool = False, folds: str | None = None, se
     overrides += [f"runs.seeds={seeds}"] if seeds else []
     for part in figure.content["part"]:
         raw = _merged(base, part)
-        if quick:
+        if quick and "silo" in raw:
+            raw["silo"] = _smaller(raw["silo"])
+        elif quick:
             raw["federation"] = _fewer(raw.get("federation", {}))
             raw["sweep"] = {k: _shorter(k, v) for k, v in raw.get("sweep", {}).items()}
-        made = plan(raw, overrides, where=f"figure {figure.id}, part {part.get('part', '?')}").settings
+        said = [
+            one for one in overrides if "silo" not in raw or not one.startswith("data.folds")
+        ]  # texts have no folds
+        made = plan(raw, said, where=f"figure {figure.id}, part {part.get('part', '?')}").settings
         settings += [one for one in made if one not in settings]
     return Plan(f"{figure.title}", settings, figure.text)
 
@@ -99,6 +107,11 @@ def _shorter(key: str, values: list[Any]) -> list[Any]:
     if key == "federation":
         return [_fewer(value) for value in values]
     return [_fewer({"rounds": value})["rounds"] for value in values] if key == "federation.rounds" else values
+
+
+def _smaller(silo: dict[str, Any]) -> dict[str, Any]:
+    few = _SMALL[silo.get("kind", "train")]
+    return {**silo, **{key: min(most, silo.get(key, most)) for key, most in few.items()}}
 
 
 def _fewer(federation: dict[str, Any]) -> dict[str, Any]:

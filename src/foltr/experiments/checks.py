@@ -9,7 +9,17 @@ from foltr.attacks.choice import check as check_attack
 from foltr.data.normalize import KINDS as SCALINGS
 from foltr.data.partition import Clicks, Intents, Labels
 from foltr.errors import SpecError
-from foltr.experiments.setting import DataChoice, Even, Setting, assumed, chosen_folds, flat, resolved
+from foltr.experiments.setting import (
+    AnySetting,
+    DataChoice,
+    Even,
+    Setting,
+    SiloSetting,
+    assumed,
+    chosen_folds,
+    flat,
+    resolved,
+)
 from foltr.federation.aggregate import check_rule
 from foltr.federation.personal import Clusters, FedPer, Together
 from foltr.federation.rounds import Central, Federated
@@ -19,11 +29,19 @@ from foltr.privacy.mechanisms import Fpdgd, Gaussian, Honest, Laplace, NoPrivacy
 from foltr.rankers import Linear, Mlp
 
 
-def check(made: Setting, *, where: str = "spec") -> None:
+def check(made: AnySetting, *, where: str = "spec") -> None:
     """Raises SpecError with the first complaint."""
-    complaint = _check_pairs(made) or _check_data(made.data) or _check_numbers(made)
+    pairs = _check_silo(made) if isinstance(made, SiloSetting) else _check_pairs(made)
+    complaint = pairs or _check_data(made.data) or _check_numbers(made)
     if complaint:
         raise SpecError(f"{where}: {complaint}")
+
+
+def _check_silo(made: SiloSetting) -> str:
+    chosen, complaint = chosen_folds(made.data.folds)
+    if complaint or chosen != [1]:
+        return complaint or "data.folds: a corpus has no folds, its queries are divided by the seed; use data.folds = 1"
+    return "data.normalize: features of texts are scaled by query; leave it out" if made.data.normalize else ""
 
 
 def _check_pairs(made: Setting) -> str:
@@ -66,7 +84,7 @@ def _check_data(data: DataChoice) -> str:
 _MOST = 10**9  # of anything that is counted
 
 
-def _check_numbers(made: Setting) -> str:
+def _check_numbers(made: AnySetting) -> str:
     for key, value in flat(resolved(made)).items():
         if isinstance(value, float) and math.isinf(value):
             return f"{key} = {value}: expected a finite number"

@@ -1,13 +1,14 @@
 """Published conclusions that numbers can decide: each kind is a function of a run and of the claim's own table."""
 
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from foltr import records
-from foltr.experiments.compare import find, flat_label, values
+from foltr.experiments.compare import Values, find, flat_label, values
 
 
 def claims(run: records.Run, figure: dict[str, Any]) -> list[dict[str, Any]]:
@@ -38,6 +39,17 @@ def _close(run: records.Run, claim: dict[str, Any]) -> dict[str, Any]:
     return _all_pairs(run, claim, lambda a, b: abs(a - b) <= claim["margin"])
 
 
+def _ratio(run: records.Run, claim: dict[str, Any]) -> dict[str, Any]:
+    """Every left setting is at most `margin` times its right one."""
+    told, held = [], []
+    for name, left, right in _matches(run, claim):
+        a, b = (values(run, side, claim["metric"], "final").mean for side in (left, right))
+        held.append(a <= claim["margin"] * b)
+        times = f"1 / {b / a:,.1f}" if 0 < 2 * a < b else f"{a / b:.3f}"
+        told.append(f"{name + ': ' if name else ''}{number(a)} against {number(b)}: {times}")
+    return _decided(held, told)
+
+
 def _never_greater(run: records.Run, claim: dict[str, Any]) -> dict[str, Any]:
     """No left setting is above its right one by more than `margin` (0 if not given)."""
     return _all_pairs(run, claim, lambda a, b: a <= b + claim.get("margin", 0.0))
@@ -45,6 +57,19 @@ def _never_greater(run: records.Run, claim: dict[str, Any]) -> dict[str, Any]:
 
 def _falls_along(run: records.Run, claim: dict[str, Any]) -> dict[str, Any]:
     """Within each group of settings the metric falls from one value of the key `along` to the next."""
+    return _along(run, claim, ">", lambda earlier, later: later < earlier)
+
+
+def _rises_along(run: records.Run, claim: dict[str, Any]) -> dict[str, Any]:
+    """It rises, or falls by no more than `margin` on the way (0 if not given), and is higher at the end."""
+    margin = claim.get("margin", 0.0)
+    return _along(run, claim, "<", lambda earlier, later: later > earlier - margin, last_above_first=True)
+
+
+def _along(
+    run: records.Run, claim: dict[str, Any], sign: str, good_step: Callable[[float, float], bool], *,
+    last_above_first: bool = False,
+) -> dict[str, Any]:  # fmt: skip
     groups: dict[str, list[tuple[Any, float]]] = {}
     for setting in find(run, claim["left"]):
         label, name = flat_label(setting), _named(setting, claim)
@@ -53,8 +78,9 @@ def _falls_along(run: records.Run, claim: dict[str, Any]) -> dict[str, Any]:
     told, good = [], []
     for name, points in groups.items():
         means = [mean for _, mean in sorted(points)]
-        good.append(all(later < earlier for earlier, later in itertools.pairwise(means)))
-        told.append(f"{name}: {' > '.join(map(number, means)) if good[-1] else ', '.join(map(number, means))}")
+        steps = all(good_step(earlier, later) for earlier, later in itertools.pairwise(means))
+        good.append(steps and (means[-1] > means[0] or not last_above_first))
+        told.append(f"{name}: {(f' {sign} ' if good[-1] else ', ').join(map(number, means))}")
     return _decided(good, told)
 
 
@@ -102,10 +128,19 @@ def _all_pairs(run: records.Run, claim: dict[str, Any], good: Callable[[float, f
 def _against_own(run: records.Run, claim: dict[str, Any], good: Callable[[float, float], bool]) -> dict[str, Any]:
     told, held = [], []
     for setting in find(run, claim["left"]):
-        a, b = (values(run, setting, claim[key], "final").mean for key in ("metric", "than"))
-        held.append(good(a, b))
-        told.append(f"{_named(setting, claim)}: {number(a)} against {number(b)}")
+        mine, other = (values(run, setting, claim[key], "final") for key in ("metric", "than"))
+        held.append(good(mine.mean, other.mean))
+        told.append(f"{_named(setting, claim)}: {number(mine.mean)} against {number(other.mean)}{_sure(mine, other)}")
     return _decided(held, told)
+
+
+def _sure(mine: Values, other: Values) -> str:
+    """How far the difference of two metrics of the same runs varies from run to run."""
+    runs = mine.numbers.size
+    if runs < 2:
+        return ""
+    gaps = mine.numbers - other.numbers
+    return f" ({gaps.mean():+.4f} ± {gaps.std(ddof=1) / math.sqrt(runs):.4f})"
 
 
 def _named(setting: dict[str, Any], claim: dict[str, Any]) -> str:
@@ -151,7 +186,9 @@ CLAIMS = {
     "greater": _greater,
     "never-greater": _never_greater,
     "close": _close,
+    "ratio": _ratio,
     "falls-along": _falls_along,
+    "rises-along": _rises_along,
     "above-own": _above_own,
     "near-own": _near_own,
     "below": _below,

@@ -27,6 +27,8 @@ class Single(NamedTuple):
     seconds: float
     more: Array = np.empty(0)  # [names] further numbers of the end, such as the quality for each client
     names: Array = np.empty(0, dtype=str)  # [names] metrics
+    points: Array = np.empty((0, 0))  # [names, points] of a picture, in the place of rounds
+    point_names: Array = np.empty(0, dtype=str)
 
 
 class Tick(NamedTuple):

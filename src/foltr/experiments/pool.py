@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from foltr.errors import FoltrError
-from foltr.experiments import population, store
+from foltr.experiments import population, silo_runs, store
 from foltr.experiments.evaluation import Single, Tick
-from foltr.experiments.setting import Setting
+from foltr.experiments.setting import AnySetting, SiloSetting
 from foltr.experiments.single import execute
 
 
@@ -27,7 +27,7 @@ class Job(NamedTuple):
     """One single run that is to be made."""
 
     number: int
-    setting: Setting
+    setting: AnySetting
     fold: int
     seed: int
     key: str
@@ -138,9 +138,8 @@ def _in_worker(job: Job, out: Path, threads: int) -> None:
 
 def _one(job: Job, out: Path, threads: int) -> Iterator[Event]:
     """Ticks of one job, put together so that there are not too many; the result goes to disk."""
-    fold = population.load(job.setting.data, job.fold)
     waiting, total, last = 0, 0.0, 0
-    for word in execute(job.setting, fold, job.seed, threads):
+    for word in _work(job, threads):
         if isinstance(word, Single):
             store.save(out, job.key, word)
             continue
@@ -150,6 +149,12 @@ def _one(job: Job, out: Path, threads: int) -> Iterator[Event]:
             yield Event(job.number, waiting, total / last)
             waiting, total, last = 0, 0.0, 0
     yield Event(job.number, waiting, total / max(last, 1))
+
+
+def _work(job: Job, threads: int) -> Iterator[Tick | Single]:
+    if isinstance(job.setting, SiloSetting):
+        return silo_runs.execute(job.setting, silo_runs.load(job.setting.data), job.seed)
+    return execute(job.setting, population.load(job.setting.data, job.fold), job.seed, threads)
 
 
 _WORD = 40_000  # interactions between two words: several a second

@@ -13,7 +13,7 @@ from foltr.data.intents import IntentData
 from foltr.data.partition import Clients, split
 from foltr.data.sharing import share
 from foltr.errors import SpecError
-from foltr.experiments.setting import DataChoice, Even, Setting, assumed
+from foltr.experiments.setting import AnySetting, DataChoice, Even, Setting, SiloSetting, assumed
 from foltr.federation.cohort import interactions_of
 from foltr.federation.rounds import Central, Federated, Task
 from foltr.learners.cohort import Holdings, everything
@@ -113,8 +113,10 @@ def _poisoned(made: Setting, task: Task) -> Task:
     return task._replace(behaviours=(*task.behaviours, poison), holdings=held._replace(users=users))
 
 
-def interactions_in(made: Setting) -> int:
+def interactions_in(made: AnySetting) -> int:
     """Interactions of one single run. A partition's amounts have the mean that the federation says."""
+    if isinstance(made, SiloSetting):
+        return 1  # nobody clicks: a run counts as one
     federation = made.federation
     if isinstance(federation, Central):
         return federation.batch * federation.rounds

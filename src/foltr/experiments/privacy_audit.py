@@ -16,6 +16,7 @@ import numpy as np
 
 from foltr import records
 from foltr.data.dataset import Fold
+from foltr.errors import InputError
 from foltr.experiments.click_guessing import guessed
 from foltr.experiments.epsilon_audit import epsilon_bounds
 from foltr.experiments.messages import Messages, full_lists, holders_of, send
@@ -48,6 +49,8 @@ def audit_settings(run: records.Run, *, messages: int = MESSAGES, trials: int = 
     with np.load(run.dir / "ranker.npz") as rankers:
         kept = {name: rankers[name] for name in rankers.files}
     for one in run.manifest["settings"]:
+        if "silo" in one["resolved"]:
+            raise InputError(f"{run.dir}: nobody clicks there; what sketches leak is shown by foltr silo demo")
         made = msgspec.convert(one["resolved"], Setting)
         fold, seed = (int(number) for number in kept[f"setting_{one['index']}_fold_seed"][0])
         parameters = kept[f"setting_{one['index']}"][0]

@@ -16,7 +16,8 @@ from foltr import records
 from foltr.attacks.choice import POISON
 from foltr.data.partition import Quantity
 from foltr.errors import InputError, StorageError
-from foltr.experiments.setting import Setting
+from foltr.experiments import silo_card
+from foltr.experiments.setting import AnySetting, Setting, SiloSetting, kept
 from foltr.federation.personal import Alone
 from foltr.federation.releases import planned, taking_part
 from foltr.federation.rounds import Central, Federated
@@ -61,8 +62,10 @@ def facts_of(made: Setting, features: int) -> Facts:
     )
 
 
-def card_of(made: Setting, features: int, *, delta: float | None = None) -> dict[str, Any]:
+def card_of(made: AnySetting, features: int, *, delta: float | None = None) -> dict[str, Any]:
     """To be read only: equal settings share one."""
+    if isinstance(made, SiloSetting):
+        return silo_card.card_of(made)
     return _card(facts_of(made, features), delta)
 
 
@@ -141,10 +144,12 @@ def _really(event: Event, facts: Facts) -> Event:
     return with_present(event, max(0, event.present - facts.liars) if summed else 1)
 
 
-def ledgers_of(settings: list[Setting], features: list[int]) -> list[dict[str, Any]]:
+def ledgers_of(settings: list[AnySetting], features: list[int]) -> list[dict[str, Any]]:
     """Each ledger once, with the settings it is of; where all users are alike, one of them stands for all."""
     kept: dict[Facts, dict[str, Any]] = {}
     for index, (made, width) in enumerate(zip(settings, features, strict=True)):
+        if isinstance(made, SiloSetting):  # owners keep their own, of documents
+            continue
         facts = facts_of(made, width)
         released = _released(facts)
         if released is None:
@@ -175,7 +180,7 @@ def cards_of_run(folder: Path, *, delta: float | None = None) -> list[dict[str, 
     """The cards of a finished run, reckoned anew from its manifest: also for runs of older versions."""
     run = finished(folder)
     try:
-        known = [(one, msgspec.convert(one["resolved"], Setting)) for one in run.manifest["settings"]]
+        known = [(one, kept(one["resolved"])) for one in run.manifest["settings"]]
     except (KeyError, msgspec.ValidationError) as problem:
         raise InputError(f"{folder}: made by a version whose settings this one does not know ({problem})") from None
     return [

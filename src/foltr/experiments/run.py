@@ -22,14 +22,14 @@ import foltr
 from foltr import records
 from foltr.data.dataset import Fold
 from foltr.errors import DataMissing
-from foltr.experiments import store
+from foltr.experiments import silo_runs, store
 from foltr.experiments.click_guessing import check_audit
 from foltr.experiments.evaluation import Single
 from foltr.experiments.forgetting import check_forgetting
 from foltr.experiments.pool import Event, Job, perform
 from foltr.experiments.population import interactions_in, load, task_of
 from foltr.experiments.privacy_card import card_of, ledgers_of
-from foltr.experiments.setting import Plan, Setting, folds_of, resolved
+from foltr.experiments.setting import AnySetting, Plan, Setting, SiloSetting, folds_of, resolved
 from foltr.experiments.spec import labels
 
 
@@ -54,22 +54,32 @@ def prepare(plan: Plan, out: Path) -> Prepared:
     facts = []
     for setting in plan.settings:
         for fold_number in folds_of(setting.data):
-            where = (setting.data.name, setting.data.normalize, fold_number)
-            if where not in loaded:
-                loaded[where] = load(setting.data, fold_number)
-            fold = loaded[where]
-            task, _ = task_of(setting, fold, 0)
-            if setting.forget.way != "none":
-                check_forgetting(setting, task)
-            if setting.audit.messages:
-                check_audit(setting, fold)
+            known = _checked(setting, fold_number, loaded)
             for seed in range(setting.runs.first_seed, setting.runs.first_seed + setting.runs.seeds):
-                key = store.key_of(setting, checksum=fold.checksum, fold=fold_number, seed=seed)
+                key = store.key_of(setting, checksum=known["checksum"], fold=fold_number, seed=seed)
                 jobs.append(Job(len(jobs), setting, fold_number, seed, key))
-        facts.append(_facts(setting, fold))
+        facts.append(known)
     content = json.dumps([plan.name, [(j.setting.part, j.key) for j in jobs]])
     name = hashlib.sha256(content.encode()).hexdigest()[:12]
     return Prepared(plan, jobs, facts, name, out)
+
+
+def _checked(setting: AnySetting, fold_number: int, loaded: dict[tuple[str, str | None, int], Fold]) -> dict[str, Any]:
+    """The facts of a setting's data, once the setting is known to fit it."""
+    if isinstance(setting, SiloSetting):
+        texts = silo_runs.load(setting.data)
+        silo_runs.check(setting, texts)
+        return silo_runs.facts(setting, texts)
+    where = (setting.data.name, setting.data.normalize, fold_number)
+    if where not in loaded:
+        loaded[where] = load(setting.data, fold_number)
+    fold = loaded[where]
+    task, _ = task_of(setting, fold, 0)
+    if setting.forget.way != "none":
+        check_forgetting(setting, task)
+    if setting.audit.messages:
+        check_audit(setting, fold)
+    return _facts(setting, fold)
 
 
 def available(plan: Plan) -> tuple[Plan, list[str]]:
@@ -77,8 +87,11 @@ def available(plan: Plan) -> tuple[Plan, list[str]]:
     missing: list[str] = []
     for name in dict.fromkeys(setting.data.name for setting in plan.settings):
         try:
-            data = next(setting.data for setting in plan.settings if setting.data.name == name)
-            load(data, folds_of(data)[0])
+            setting = next(setting for setting in plan.settings if setting.data.name == name)
+            if isinstance(setting, SiloSetting):
+                silo_runs.load(setting.data)
+            else:
+                load(setting.data, folds_of(setting.data)[0])
         except DataMissing:
             missing.append(name)
     return plan._replace(settings=[s for s in plan.settings if s.data.name not in missing]), missing
@@ -146,6 +159,8 @@ def _rows(setting: int, job: Job, single: Single) -> pl.DataFrame:
     blocks += [(name, single.evaluated, values) for name, values in zip(names[3:], single.offline, strict=True)]
     further = zip(single.names, single.more, strict=True)
     blocks += [(str(name), single.evaluated[-1:], value[None]) for name, value in further]
+    each = np.arange(1, single.points.shape[1] + 1)
+    blocks += [(str(name), each, values) for name, values in zip(single.point_names, single.points, strict=True)]
     frames = [
         pl.DataFrame(
             {"round": rounds.astype(np.int64), "value": values}, schema={"round": pl.Int64, "value": pl.Float64}
@@ -156,6 +171,7 @@ def _rows(setting: int, job: Job, single: Single) -> pl.DataFrame:
             metric=pl.lit(name),
         )
         for name, rounds, values in blocks
+        if values.size
     ]
     return pl.concat(frames).select("setting", "fold", "seed", "round", "metric", "value")
 
@@ -165,8 +181,11 @@ def _rankers(by_setting: dict[int, list[tuple[Job, Single]]]) -> dict[str, Any]:
     for index, pairs in by_setting.items():
         arrays[f"setting_{index}"] = np.stack([single.parameters for _, single in pairs])
         arrays[f"setting_{index}_fold_seed"] = np.array([(job.fold, job.seed) for job, _ in pairs])
-        arrays[f"setting_{index}_ranker"] = np.array(json.dumps(resolved(pairs[0][0].setting)["ranker"]))
+        arrays[f"setting_{index}_ranker"] = np.array(json.dumps(resolved(pairs[0][0].setting).get("ranker", _LINEAR)))
     return arrays
+
+
+_LINEAR = {"kind": "linear"}  # what organisations train
 
 
 def _manifest(prepared: Prepared, by_setting: dict[int, list[tuple[Job, Single]]]) -> dict[str, Any]:
@@ -185,7 +204,7 @@ def _manifest(prepared: Prepared, by_setting: dict[int, list[tuple[Job, Single]]
                 "interactions": interactions_in(setting),
                 "seconds": sum(single.seconds for _, single in by_setting[i]),
                 "runs": len(by_setting[i]),
-                "rounds": setting.federation.rounds,
+                "rounds": 0 if isinstance(setting, SiloSetting) else setting.federation.rounds,
                 "data": prepared.facts[i],
                 "privacy": card_of(setting, prepared.facts[i]["features"]),
             }

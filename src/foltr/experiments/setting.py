@@ -3,7 +3,7 @@ values as defaults; this module only puts them together.
 """
 
 import re
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -11,6 +11,8 @@ from foltr.attacks.choice import AttackChoice
 from foltr.clicks.models import Users
 from foltr.data.partition import Clicks, Intents, Labels, Quantity
 from foltr.errors import SpecError
+from foltr.experiments.silo_finding import Finding
+from foltr.experiments.silo_picture import Picture
 from foltr.federation.personal import Alone, Clusters, FedPer, Offset, Together
 from foltr.federation.rounds import Central, Federated
 from foltr.learners.evolution import Evolution
@@ -18,6 +20,7 @@ from foltr.learners.pdgd import Pdgd
 from foltr.privacy.audit.choice import Audit
 from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace, NoPrivacy, RandomizedResponse
 from foltr.rankers import Linear, Mlp
+from foltr.silo.parties import Setup
 from foltr.unlearning.choice import Forgetting
 
 
@@ -63,16 +66,28 @@ class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     part: str = ""
 
 
+class SiloSetting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One point of a sweep over organisations with texts: nobody clicks, so it has tables of its own."""
+
+    data: DataChoice
+    silo: Setup | Finding | Picture
+    runs: Runs
+    part: str = ""
+
+
+AnySetting: TypeAlias = Setting | SiloSetting
+
+
 class Plan(NamedTuple):
     """All settings of a run, and what it is called."""
 
     name: str
-    settings: list[Setting]
+    settings: list[AnySetting]
     text: str  # the spec as given
 
 
-# table -> kind -> struct; the first kind is the default
-TABLES: dict[str, dict[str, type[msgspec.Struct]]] = {
+Tables: TypeAlias = dict[str, dict[str, type[msgspec.Struct]]]  # table -> kind -> struct; the first is the default
+TABLES: Tables = {
     "data": {"": DataChoice},
     "ranker": {"linear": Linear, "mlp": Mlp},
     "learner": {"pdgd": Pdgd, "evolution": Evolution},
@@ -95,10 +110,24 @@ TABLES: dict[str, dict[str, type[msgspec.Struct]]] = {
 }
 
 
-def resolved(made: Setting) -> dict[str, Any]:
+SILO_TABLES: Tables = {
+    "data": {"": DataChoice},
+    "silo": {"train": Setup, "find": Finding, "picture": Picture},
+    "runs": {"": Runs},
+}
+
+
+def resolved(made: AnySetting) -> dict[str, Any]:
     """A setting as plain data, every default written out."""
     plain: dict[str, Any] = msgspec.to_builtins(made)
     return plain
+
+
+def kept(plain: dict[str, Any]) -> AnySetting:
+    """The setting that `resolved` made plain data of."""
+    kind: Any = SiloSetting if "silo" in plain else Setting
+    made: AnySetting = msgspec.convert(plain, kind)
+    return made
 
 
 def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from foltr.experiments.silo_training import MAIN, trained
 from foltr.privacy import ledger as accounts
 from foltr.silo import leaks, noise
 from foltr.silo.anonymity import others_that_fit
@@ -20,18 +21,9 @@ from foltr.silo.crossing import Prepared
 from foltr.silo.messages import CountAnswer, decoded, told_cells
 from foltr.silo.parties import Federation, spent
 from foltr.silo.protocol import relay
-from foltr.silo.quality import MEASURES, changes, table
-from foltr.silo.train import REGIMES, Sgd
+from foltr.silo.quality import MEASURES
 from foltr.types import Array
 
-TITLES = {
-    "local": "Local",
-    "local_plus": "Local+",
-    "global": "Global",
-    "cs_f_ltr": "CS-F-LTR",
-    "pooled": "pooled",
-}
-_MEASURE = MEASURES.index("nDCG@10")
 _ASKER, _OWNER = 0, 1
 _LONG = 5  # letters: a shorter word may be found in any bytes by chance
 
@@ -68,19 +60,17 @@ def one_question(federation: Federation, *, true_rows: int = 5, epsilon: float =
     }
 
 
-def compared(federation: Federation, prepared: Prepared, sgd: Sgd, *, seed: int) -> dict[str, Any]:
+def compared(federation: Federation, prepared: Prepared) -> dict[str, Any]:
     """nDCG@10 of every party under every regime, and whom cross-party data helps."""
-    top_grade = int(federation.corpus.judgments[:, 2].max())
-    rankers = {name: regime(prepared.work, sgd, seed=seed) for name, regime in REGIMES.items()}
-    marks = {name: table(found, prepared.tests, top_grade=top_grade)[:, _MEASURE] for name, found in rankers.items()}
-    moved = changes(rankers["local"], rankers["cs_f_ltr"], prepared.tests, top_grade=top_grade)
+    made = trained(federation, prepared)
+    marks = {name: found[:, MAIN] for name, found in made.own.items()}
     return {
         "data": federation.corpus.name,
         "documents": [len(mine) for mine in federation.owned],
-        "queries": [len(test.queries) for test in prepared.tests],
-        "measure": MEASURES[_MEASURE],
+        "queries": [len(test.queries) for test in prepared.tests[: federation.setup.parties]],
+        "measure": MEASURES[MAIN],
         "regimes": {name: {"parties": row.tolist(), "mean": float(row.mean())} for name, row in marks.items()},
-        "changes": [row[_MEASURE]._asdict() for row in moved],
+        "changes": [gain._asdict() for gain in made.gains],
         "noise": federation.setup.noise,
         "epsilon": spent(federation),
     }

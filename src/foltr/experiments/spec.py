@@ -14,7 +14,17 @@ from msgspec import inspect
 
 from foltr.errors import InputError, SpecError
 from foltr.experiments.checks import check
-from foltr.experiments.setting import TABLES, Plan, Setting, flat, resolved
+from foltr.experiments.setting import (
+    SILO_TABLES,
+    TABLES,
+    AnySetting,
+    Plan,
+    Setting,
+    SiloSetting,
+    Tables,
+    flat,
+    resolved,
+)
 
 
 def read(path: Path, overrides: list[str] | None = None) -> Plan:
@@ -43,7 +53,7 @@ def plan(raw: dict[str, Any], overrides: list[str] | None = None, *, where: str 
     if not isinstance(sweep, dict) or not all(isinstance(v, list) and v for v in sweep.values()):
         raise SpecError(f'{where}: sweep: expected "table.key" = [values], with at least one value each')
     swept = {key: values for key, values in sweep.items() if not any(_covers(said, key) for said, _ in given)}
-    settings: list[Setting] = []
+    settings: list[AnySetting] = []
     for values in itertools.product(*swept.values()):
         point = raw
         for key, value in [*zip(swept, values, strict=True), *given]:
@@ -53,26 +63,34 @@ def plan(raw: dict[str, Any], overrides: list[str] | None = None, *, where: str 
     return Plan(name, settings, text)
 
 
-def setting(raw: dict[str, Any], *, where: str = "spec") -> Setting:
-    """One point of a sweep, checked."""
+def setting(raw: dict[str, Any], *, where: str = "spec") -> AnySetting:
+    """One point of a sweep, checked; with a table `silo` it is about organisations."""
     if "data" not in raw:
         raise SpecError(f'{where}: data: missing; say which collection: data = {{ name = "mq2007" }}')
     full: dict[str, Any] = {**raw}
-    for table, kinds in TABLES.items():
+    for table, kinds in _tables(raw).items():
         content = full.get(table, {})
         if not isinstance(content, dict):
             raise SpecError(f"{where}: {table}: expected a table such as {table} = {{ ... }}, got {content!r}")
         first = next(iter(kinds))
         full[table] = {"kind": first, **content} if first else content
     try:
-        made = msgspec.convert(full, Setting)
+        made: AnySetting = msgspec.convert(full, _kind(raw))
     except msgspec.ValidationError as problem:
         raise SpecError(f"{where}: {_explain(str(problem), full)}") from None
     check(made, where=where)
     return made
 
 
-def labels(settings: list[Setting]) -> list[dict[str, Any]]:
+def _kind(raw: dict[str, Any]) -> type[Setting] | type[SiloSetting]:
+    return SiloSetting if "silo" in raw else Setting
+
+
+def _tables(raw: dict[str, Any]) -> Tables:
+    return SILO_TABLES if "silo" in raw else TABLES
+
+
+def labels(settings: list[AnySetting]) -> list[dict[str, Any]]:
     """What sets each setting apart: as few keys as tell them all apart, the part first."""
     known = [flat(resolved(made)) for made in settings]
     told: list[str] = []
@@ -120,7 +138,7 @@ def _explain(problem: str, raw: dict[str, Any]) -> str:
         return f"{f'{path}.{unknown[1]}'.lstrip('.')}: no such key; {_known(path, raw)}"
     at, choices = _type_at(path, raw), ""
     if path.endswith(".kind"):
-        choices = ", ".join(TABLES[path.partition(".")[0]])
+        choices = ", ".join(_tables(raw)[path.partition(".")[0]])
     elif isinstance(at, inspect.LiteralType):
         choices = ", ".join(map(str, at.values))
     said = f"{path + ': ' if path else ''}{message[0].lower()}{message[1:]}"
@@ -129,7 +147,7 @@ def _explain(problem: str, raw: dict[str, Any]) -> str:
 
 def _known(path: str, raw: dict[str, Any]) -> str:
     if not path:
-        return f"known keys are {', '.join([*TABLES, 'name', 'sweep', 'part'])}"
+        return f"known keys are {', '.join([*_tables(raw), 'name', 'sweep', 'part'])}"
     at = _type_at(path, raw)
     if not isinstance(at, inspect.StructType):
         return ""
@@ -141,7 +159,7 @@ def _known(path: str, raw: dict[str, Any]) -> str:
 
 def _type_at(path: str, raw: Any) -> inspect.Type | None:
     """The type of a dotted key, following the kinds that were chosen."""
-    found: inspect.Type | None = inspect.type_info(Setting)
+    found: inspect.Type | None = inspect.type_info(_kind(raw))
     for step in filter(None, path.split(".")):
         fields = found.fields if isinstance(found, inspect.StructType) else ()
         found = next((field.type for field in fields if field.name == step), None)

@@ -28,7 +28,7 @@ import numpy as np
 import foltr
 from foltr.errors import StorageError
 from foltr.experiments.evaluation import Single
-from foltr.experiments.setting import Setting, resolved
+from foltr.experiments.setting import AnySetting, SiloSetting, resolved
 
 # the modules that decide numbers; the data's own checksum stands for how it was read
 _NUMERIC = ("rng", "intrinsics", "kernel", "metrics", "rankers/", "clicks/", "learners/", "privacy/mechanisms",
@@ -36,26 +36,29 @@ _NUMERIC = ("rng", "intrinsics", "kernel", "metrics", "rankers/", "clicks/", "le
             "engines/compiled", "experiments/single", "experiments/evaluation", "experiments/forgetting",
             "experiments/population", "experiments/click_guessing", "experiments/messages", "privacy/audit/guess",
             "attacks/", "unlearning/", "data/partition", "data/sharing")  # fmt: skip
+_OF_SILOS = ("rng", "kernel", "metrics", "silo/", "data/words", "data/normalize", "experiments/silo_", "clicks/",
+             "rankers/", "learners/", "federation/rounds", "federation/aggregate", "engines/compiled")  # fmt: skip
 
 
-def key_of(made: Setting, *, checksum: str, fold: int, seed: int) -> str:
+def key_of(made: AnySetting, *, checksum: str, fold: int, seed: int) -> str:
     """Names a single run."""
     plain = resolved(made)
     plain.pop("part")
     plain["data"] = {"checksum": checksum, "fold": fold}
     plain["runs"] = {"evaluate_every": made.runs.evaluate_every, "seed": seed}
-    content = json.dumps([plain, numeric_code()], sort_keys=True)
+    code = numeric_code(_OF_SILOS) if isinstance(made, SiloSetting) else numeric_code()
+    content = json.dumps([plain, code], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:32]
 
 
 @cache
-def numeric_code() -> str:
+def numeric_code(modules: tuple[str, ...] = _NUMERIC) -> str:
     """Changes with the code that computes; comments, docstrings and annotations do not count."""
     home = Path(foltr.__file__).parent
     digest = hashlib.sha256()
     for path in sorted(home.rglob("*.py")):
         name = path.relative_to(home).with_suffix("").as_posix()
-        if name.startswith(_NUMERIC):
+        if name.startswith(modules):
             digest.update(ast.dump(_bare(ast.parse(path.read_bytes()))).encode())
     return digest.hexdigest()
 

@@ -1,4 +1,4 @@
-"""Learning curves as inline SVG for the page and as PNG for a README.
+"""Pictures (learning curves, trends, scatters) as inline SVG for the page and as PNG for a README.
 
 Drawn with matplotlib's figures alone: no pyplot, and no setting of the host program stays changed. The
 background is transparent and the axes are grey, so that a figure reads on light and on dark paper; the same
@@ -8,41 +8,65 @@ run gives the same bytes.
 import io
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from html import escape
 from typing import Any
 
 from foltr.errors import InputError
 from foltr.records import Run
+from foltr.reporting.scatter import scatter_caption
 from foltr.reporting.series import caption, curve_metrics
+from foltr.reporting.trend import groups
 
 PIXELS_AN_INCH = 96
-__all__ = ["caption", "curve_metrics", "curve_png", "curve_svg"]
+__all__ = ["caption", "curve_metrics", "curve_png", "curve_svg", "pictures", "scatter_svg"]
 
 
-def curve_svg(run: Run, metric: str, *, ids: str = "") -> str:
+def pictures(run: Run) -> list[list[str]]:
+    """The metrics of each picture: one, or those that a trend draws together; none without anything to draw."""
+    trend = (run.manifest.get("figure") or {}).get("trend") or {}
+    wanted = [trend["metrics"]] if trend.get("metrics") else [[metric] for metric in curve_metrics(run)]
+    return [metrics for metrics in wanted if not trend or groups(run, *metrics)]
+
+
+def curve_svg(run: Run, *metrics: str, ids: str = "") -> str:
     """An <svg> element to put into a page; `ids` keeps its identifiers apart from those of other figures."""
-    with _matplotlib_ready():
-        figure, data = _drawn(run, metric), io.StringIO()
-        figure.savefig(data, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
-    return _inline(data.getvalue(), ids, caption(run, metric), figure.get_figwidth() * PIXELS_AN_INCH)
+    return _svg(lambda: _drawn(run, *metrics), ids, caption(run, *metrics))
 
 
-def curve_png(run: Run, metric: str, *, dpi: int = 160) -> bytes:
+def curve_png(run: Run, *metrics: str, dpi: int = 160) -> bytes:
     """The same figure as a PNG with a transparent background."""
     with _matplotlib_ready():
         data = io.BytesIO()
-        _drawn(run, metric).savefig(data, format="png", dpi=dpi, transparent=True, metadata={"Software": None})
+        _drawn(run, *metrics).savefig(data, format="png", dpi=dpi, transparent=True, metadata={"Software": None})
     return data.getvalue()
 
 
-def _drawn(run: Run, metric: str) -> Any:
+def scatter_svg(run: Run, *, ids: str = "") -> str:
+    """The figure's scatter as an <svg> element."""
+    return _svg(lambda: _scattered(run), ids, scatter_caption(run))
+
+
+def _drawn(run: Run, *metrics: str) -> Any:
     """A curve over rounds, or a trend along one number where the figure asks for it."""
     from foltr.reporting.drawing import draw
-    from foltr.reporting.trend import draw_trend
+    from foltr.reporting.trend_drawing import draw_trend
 
-    return draw_trend(run, metric) if (run.manifest.get("figure") or {}).get("trend") else draw(run, metric)
+    return draw_trend(run, *metrics) if (run.manifest.get("figure") or {}).get("trend") else draw(run, *metrics)
+
+
+def _scattered(run: Run) -> Any:
+    from foltr.reporting.scatter_drawing import draw_scatter
+
+    return draw_scatter(run)
+
+
+def _svg(drawn: Callable[[], Any], ids: str, words: str) -> str:
+    with _matplotlib_ready():
+        figure, data = drawn(), io.StringIO()
+        figure.savefig(data, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+    return _inline(data.getvalue(), ids, words, figure.get_figwidth() * PIXELS_AN_INCH)
 
 
 @contextmanager

@@ -3,6 +3,8 @@
 Imported only where matplotlib is there (see curves).
 """
 
+import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.artist import Artist
@@ -22,6 +24,7 @@ STYLES = ("-", "--", ":", "-.")
 MARKERS = ("o", "s", "D", "^", "v", "P")
 TEXT, FRAME = "#767676", "#9a9a9a"
 WIDEST = 3  # panels side by side
+INCHES_A_LETTER = 0.07
 SIZES = {
     1: (7.2, 3.4),
     2: (9.4, 2.9),
@@ -32,14 +35,11 @@ SIZES = {
 def draw(run: Run, metric: str) -> Figure:
     """Panels by the figure's rows and columns; y is shared along a row unless the figure says no, the legend below."""
     plan, curves = layout(run.manifest, metric), curves_of(run.rows, metric)
-    wide = plan.columns if plan.columns <= WIDEST else 2 if plan.columns == 4 else WIDEST
+    wide = across(plan.columns)
     places = [place(number, plan.columns, wide) for number in range(len(plan.panels))]
     high = 1 + max(row for row, _ in places)
     width, height = SIZES[wide]
-    legend = 0.6 + 0.2 * (len(plan.names) // WIDEST)  # many lines need many rows of names
-    figure = Figure(figsize=(width, height * high + legend))
-    figure.set_layout_engine("constrained", h_pad=0.08)  # inches, so that a title keeps clear of the ticks above
-    figure.patch.set_alpha(0.0)
+    figure = sheet(width, height * high, plan.names)
     x, scales = _x_axis(run.manifest)
     shared = (run.manifest.get("figure") or {}).get("share_y", True)
     firsts: dict[str, Axes] = {}
@@ -51,10 +51,30 @@ def draw(run: Run, metric: str) -> Figure:
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))
         _fill(axes, panel, plan, curves, scales)
         axes.tick_params(labelleft=column == 0 or not shared)
-        axes.set_ylabel(metric_name(metric) if column == 0 else "")
+        axes.set_ylabel(wrapped(metric_name(metric), 0.8 * height) if column == 0 else "")
         axes.set_xlabel("" if (row + 1, column) in places else x)
     _legend(figure, plan, curves)
     return figure
+
+
+def across(panels: int) -> int:
+    """Panels side by side; four make a square."""
+    return panels if panels <= WIDEST else 2 if panels == 4 else WIDEST
+
+
+def sheet(width: float, height: float, names: Sequence[str]) -> Figure:
+    """Transparent, with room for the names of the legend below the panels; in inches."""
+    below = 0.6 + 0.2 * (len(names) // WIDEST)  # many lines need many rows of names
+    figure = Figure(figsize=(width, height + below))
+    figure.set_layout_engine("constrained", h_pad=0.08)  # inches, so that a title keeps clear of the ticks above
+    figure.patch.set_alpha(0.0)
+    return figure
+
+
+def wrapped(words: str, inches: float) -> str:
+    """Broken into lines that fit; a name that is short enough stays as it is."""
+    letters = int(inches / INCHES_A_LETTER)
+    return words if len(words) <= letters else textwrap.fill(words, letters, break_on_hyphens=False)
 
 
 def place(number: int, columns: int, wide: int) -> tuple[int, int]:
@@ -129,10 +149,16 @@ def _legend(figure: Figure, plan: Layout, curves: dict[int, Curve]) -> None:
     for number, (series, colours) in enumerate(_series(plan).items()):
         colour = next(iter(colours)) if len(colours) == 1 else None
         entries.append((Line2D([], [], **_hollow(colour, number)), series))
+    legend(figure, entries)
+
+
+def legend(figure: Figure, entries: list[tuple[Artist, str]]) -> None:
+    """Below the panels, in as many columns as the longest name leaves room for."""
     if not entries:
         return
     handles, names = zip(*entries, strict=True)
-    inches_an_entry = 0.5 + 0.07 * max(map(len, names))
+    inches_an_entry = 0.5 + INCHES_A_LETTER * max(map(len, names))
     columns = max(1, min(len(names), int(figure.get_figwidth() / inches_an_entry)))
     look: dict[str, Any] = {"frameon": False, "labelcolor": TEXT, "fontsize": 9, "columnspacing": 1.4}
-    figure.legend(handles, names, loc="outside lower center", ncols=columns, **look)
+    lines = [wrapped(name, figure.get_figwidth() - 0.5) for name in names]
+    figure.legend(handles, lines, loc="outside lower center", ncols=columns, **look)

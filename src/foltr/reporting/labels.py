@@ -5,6 +5,8 @@ A setting is one entry of the manifest's `settings`; its `label` holds the swept
 """
 
 import json
+from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any
 
 Setting = dict[str, Any]
@@ -64,8 +66,28 @@ def figure_metrics(manifest: dict[str, Any]) -> list[str]:
     return list(figure.get("metrics") or filter(None, [figure.get("metric")]))
 
 
+def scatter_metrics(manifest: dict[str, Any]) -> set[str]:
+    """Places and grades of a scatter's points: they measure nothing, so no curve and no table shows them."""
+    scatter = (manifest.get("figure") or {}).get("scatter") or {}
+    return {scatter[key] for key in ("x", "y", "grade") if key in scatter}
+
+
 def metric_name(metric: str) -> str:
     return METRIC_NAMES.get(metric, metric.replace("_", " "))
+
+
+def picture_name(manifest: dict[str, Any], metrics: Sequence[str]) -> str:
+    """What a picture shows: its only metric, or what a trend calls those that it draws together."""
+    trend, names = (manifest.get("figure") or {}).get("trend") or {}, [metric_name(metric) for metric in metrics]
+    if not trend.get("metrics"):
+        return names[0]
+    return trend.get("y") or shared_start(names).removesuffix(", ") or ", ".join(names)
+
+
+def shared_start(names: list[str]) -> str:
+    """ "nDCG@10, " of "nDCG@10, Local" and "nDCG@10, Global": all that they share, up to a comma."""
+    heads = zip(*(name.split(", ")[:-1] for name in names), strict=False)
+    return "".join(f"{head[0]}, " for head in takewhile(lambda head: len(set(head)) == 1, heads))
 
 
 def is_synthetic(data: dict[str, Any]) -> bool:
@@ -82,6 +104,11 @@ def data_sets(settings: list[Setting]) -> list[dict[str, Any]]:
     """Each data set once, in the order of the settings."""
     found = {json.dumps(data, sort_keys=True): data for setting in settings if (data := setting.get("data"))}
     return list(found.values())
+
+
+def data_names(settings: list[Setting]) -> str:
+    """All of them in a row, for a caption."""
+    return " and ".join(map(data_name, data_sets(settings))) or "unnamed data"
 
 
 KEY_NAMES = {"privacy.epsilon": "ε", "privacy.delta": "δ", "personalize.mu": "μ", "learner.sigma": "σ"}

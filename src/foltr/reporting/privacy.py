@@ -94,4 +94,9 @@ KINDS = {
     "randomized-response": "Randomised response of FOLtR-ES",
     "gaussian": "Clipped updates, Gaussian noise",
     "laplace": "Clipped updates, Laplace noise",
+    "silo": "Nothing leaves",
+    "silo-none": "Sketches without noise",
+    "silo-paper": "Sketches with one draw of noise an answer",
+    "silo-cells": "Sketches with noise in every cell of an answer",
+    "silo-once": "Sketches noised once",
 }

@@ -3,13 +3,15 @@
 from typing import Any
 
 from foltr.records import Run
-from foltr.reporting.curves import caption, curve_metrics, curve_svg
+from foltr.reporting.curves import caption, curve_svg, pictures, scatter_svg
 from foltr.reporting.labels import KEY_NAMES, metric_name, setting_name
 from foltr.reporting.matrix import gains, matrices
+from foltr.reporting.metric_tables import metric_tables
 from foltr.reporting.numbers import difference, mean_sd, number, p_value
 from foltr.reporting.privacy import COLUMNS, privacy_cards
 from foltr.reporting.provenance import data_facts, details
-from foltr.reporting.tables import main_metrics, mark, settings_table, significance
+from foltr.reporting.scatter import clouds, scatter_caption
+from foltr.reporting.tables import main_metrics, mark, metrics_of, settings_table, significance
 
 
 def section(run: Run, place: int) -> dict[str, Any]:
@@ -24,7 +26,8 @@ def section(run: Run, place: int) -> dict[str, Any]:
         "quick": bool(manifest.get("quick")),
         "data": data_facts(run),
         "size": _size(run),
-        "figures": [] if figure.get("matrix") else _figures(run, place),
+        "figures": [*([] if figure.get("matrix") else _figures(run, place)), *_scatters(run, place)],
+        "metric_tables": metric_tables(run),
         "matrices": matrices(run),
         "gains": gains(run),
         "verdicts": [_verdict(verdict) for verdict in manifest.get("verdicts") or []],
@@ -74,9 +77,13 @@ def _count(many: int, noun: str) -> str:
 
 def _figures(run: Run, place: int) -> list[dict[str, str]]:
     return [
-        {"svg": curve_svg(run, metric, ids=f"r{place}f{number}-"), "caption": caption(run, metric)}
-        for number, metric in enumerate(curve_metrics(run))
+        {"svg": curve_svg(run, *metrics, ids=f"r{place}f{number}-"), "caption": caption(run, *metrics)}
+        for number, metrics in enumerate(pictures(run))
     ]
+
+
+def _scatters(run: Run, place: int) -> list[dict[str, str]]:
+    return [{"svg": scatter_svg(run, ids=f"r{place}s-"), "caption": scatter_caption(run)}] if clouds(run) else []
 
 
 def _verdict(verdict: dict[str, Any]) -> dict[str, Any]:
@@ -122,10 +129,13 @@ def _numbers(left: float | None, right: float | None, gap: float | None) -> list
 
 
 def _table(run: Run) -> dict[str, Any]:
-    table = settings_table(run)
+    table = settings_table(run, None if len(metrics_of(run)) <= _WIDEST else main_metrics(run))
     titled = any(setting.get("title") for setting in _settings(run)) or not table.keys
     keys, metrics = [KEY_NAMES.get(key, key) for key in table.keys], [metric_name(m) for m in table.metrics]
     return {"titled": titled, "keys": keys, "metrics": metrics, "rows": table.rows}
+
+
+_WIDEST = 40  # metrics; beyond that the table shows the main ones, and rows.parquet has them all
 
 
 def _significance(run: Run, metric: str) -> dict[str, Any]:

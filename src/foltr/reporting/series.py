@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from foltr.records import OFFLINE, ONLINE, Rows, Run
-from foltr.reporting.labels import data_name, data_sets, figure_metrics, metric_name
+from foltr.reporting.labels import Setting, data_names, figure_metrics, picture_name, scatter_metrics
 from foltr.types import Array
 
 MOST_ONLINE, MOST_OTHER = 100, 200
@@ -22,9 +22,15 @@ class Curve(NamedTuple):
 
 
 def curve_metrics(run: Run) -> list[str]:
-    """Metrics to draw: the figure's, else offline and online nDCG@10; only those with rows of a setting."""
+    """Metrics to draw: the figure's, else offline and online nDCG@10; only those with rows of a setting.
+
+    Where tables or a scatter show the end of the run, a metric of a single round needs no curve beside them.
+    """
+    figure = run.manifest.get("figure") or {}
     settings = [setting["index"] for setting in run.manifest.get("settings") or []]
-    there = set(run.rows.filter(pl.col("setting").is_in(settings))["metric"].unique())
+    rounds = run.rows.filter(pl.col("setting").is_in(settings)).group_by("metric").agg(pl.col("round").n_unique())
+    least = 2 if ("tables" in figure or "scatter" in figure) and not figure.get("trend") else 1
+    there = {metric for metric, count in rounds.iter_rows() if count >= least} - scatter_metrics(run.manifest)
     return [metric for metric in figure_metrics(run.manifest) or [OFFLINE[0], ONLINE[0]] if metric in there]
 
 
@@ -67,23 +73,27 @@ def interactions_a_round(setting: dict[str, Any]) -> float:
     return interactions / rounds if interactions and rounds else 1.0
 
 
-def caption(run: Run, metric: str) -> str:
-    """What is drawn: metric, data, runs, the band, the smoothing and the published points."""
-    settings = run.manifest.get("settings") or []
-    on = " and ".join(data_name(data) for data in data_sets(settings)) or "unnamed data"
-    name = metric_name(metric)
-    parts = [f"{name[:1].upper()}{name[1:]} on {on}.", _runs_and_band(run, metric)]
-    rounds = run.rows.filter(pl.col("metric") == metric)["round"].n_unique()
-    if metric in ONLINE and rounds > MOST_ONLINE:
+def caption(run: Run, *metrics: str) -> str:
+    """What is drawn: metrics, data, runs, the band, the smoothing and the published points."""
+    figure, kept = run.manifest.get("figure") or {}, run.rows.filter(pl.col("metric").is_in(metrics))
+    parts = [headline(picture_name(run.manifest, metrics), run.manifest.get("settings") or [])]
+    parts.append(_runs_and_band(run, kept))
+    if figure.get("trend"):
+        return " ".join(parts)
+    if metrics[0] in ONLINE and kept["round"].n_unique() > MOST_ONLINE:
         parts.append(f"Online values jump from round to round: each run is averaged in {MOST_ONLINE} bins.")
-    figure = run.manifest.get("figure") or {}
-    if figure.get("published") and figure.get("metric") == metric:
+    if figure.get("published") and figure.get("metric") == metrics[0]:
         parts.append("Hollow markers: values published in the paper.")
     return " ".join(parts)
 
 
-def _runs_and_band(run: Run, metric: str) -> str:
-    kept = run.rows.filter(pl.col("metric") == metric)
+def headline(name: str, settings: list[Setting]) -> str:
+    """ "Offline nDCG@10 on mq2007 (85 % sample)." """
+    proud = f"{name[:1].upper()}{name[1:]}" if name.split(" ")[0].islower() else name  # nDCG@10 stays as it is
+    return f"{proud} on {data_names(settings)}."
+
+
+def _runs_and_band(run: Run, kept: Rows) -> str:
     sizes = kept.select("setting", "fold", "seed").unique().group_by("setting").len()["len"].to_list()
     most = max(sizes, default=0)
     if most == 1:

@@ -14,7 +14,15 @@ import numpy as np
 from scipy.special import stdtr
 
 from foltr.records import DISCOUNTED, OFFLINE, Rows, Run, statistics, summary
-from foltr.reporting.labels import METRIC_NAMES, figure_metrics, plain, setting_name, swept_keys, value_of
+from foltr.reporting.labels import (
+    METRIC_NAMES,
+    figure_metrics,
+    plain,
+    scatter_metrics,
+    setting_name,
+    swept_keys,
+    value_of,
+)
 from foltr.reporting.layout import baseline_groups
 from foltr.reporting.numbers import NOTHING, mean_sd
 from foltr.types import Array
@@ -117,7 +125,7 @@ def significance(run: Run, metric: str) -> list[Comparison]:
 
 def metrics_of(run: Run) -> list[str]:
     """Metrics that the run measured: the known ones in their usual order, then any others."""
-    measured = {metric for cells in statistics(run.rows).values() for metric in cells}
+    measured = {metric for cells in statistics(run.rows).values() for metric in cells} - scatter_metrics(run.manifest)
     known = [metric for metric in METRIC_NAMES if metric in measured]
     return known + sorted(measured - set(known))
 
@@ -150,14 +158,15 @@ def _row(
     return {
         "name": setting_name(setting),
         "values": [NOTHING if value is None else plain(value) for value in values],
-        "cells": [_cell(measured.get(metric), runs) for metric in metrics],
+        "cells": [shown(measured.get(metric), runs) for metric in metrics],
         "runs": runs,
     }
 
 
-def _cell(cell: dict[str, float] | None, usual: int) -> str:
+def shown(cell: dict[str, float] | None, usual: int) -> str:
+    """Mean ± sd, with the number of runs where it is not the usual one."""
     if cell is None:
         return NOTHING
     runs = int(cell["runs"])
-    shown = mean_sd(cell["mean"], cell["sd"], runs)
-    return shown if runs == usual else f"{shown} ({runs} runs)"
+    spread = mean_sd(cell["mean"], cell["sd"], runs)
+    return spread if runs == usual else f"{spread} ({runs} run{'' if runs == 1 else 's'})"

@@ -1,8 +1,8 @@
 """Pairs across parties: documents of others for one's own queries, with features that their owners' sketches tell.
 
-Source: S3 sections III-A and VI-A. Every term of a query is asked of every other party (reverse top-K); counts times
-IDF are added up over the terms. Features of own pairs are exact, those of cross-party pairs are read from sketches with
-the owner's noise.
+Source: S3 sections III-A and VI-A. Every term of a query is asked of every other party (reverse top-K); the counts that
+come back are scored by BM25 (or as counts times IDF). Features of own pairs are exact, those of cross-party pairs are
+read from sketches with the owner's noise.
 
 The sums behind IDF and the collection's language model, and the lengths of documents, are told as they are: the events
 in the ledgers do not cover them.
@@ -24,19 +24,21 @@ from foltr.errors import SpecError
 from foltr.silo import noise
 from foltr.silo.answering import Owner, charged
 from foltr.silo.asking import Asker, ask_top, asked
-from foltr.silo.counts import Statistics, statistics
-from foltr.silo.features import Labelled, dataset, exact, label
-from foltr.silo.lexical import term_facts
+from foltr.silo.counts import Counts, Statistics, statistics, take
+from foltr.silo.features import Field, Labelled, dataset, exact, label
 from foltr.silo.pairs import Answer, Pairs, guessed, judged
-from foltr.silo.parties import Federation, divided
+from foltr.silo.parties import Federation, divided, shares_of
 from foltr.silo.protocol import relay
+from foltr.silo.search import best
 from foltr.silo.train import Work
 from foltr.types import Array
+
+_NOBODY = np.empty(0, np.int64)  # the documents of all others, where there is one party
 
 
 class Prepared(NamedTuple):
     work: Work
-    tests: list[Dataset]  # [parties]
+    tests: list[Dataset]  # [shares] of the parties first, then of the shares that nobody holds
     train: Array
     test: Array
 
@@ -44,10 +46,10 @@ class Prepared(NamedTuple):
 def prepare(federation: Federation) -> Prepared:
     """Pairs to learn from with their features, and what is tested."""
     corpus, setup, held = federation.corpus, federation.setup, federation.held
-    train, test = divided(corpus, setup)
+    train, test = divided(corpus, setup, seed=federation.seed)
     everything = np.arange(len(corpus.ids))
-    judge = partial(judged, corpus, seed=setup.seed)
-    title, body = exact(federation.counted.title), exact(federation.counted.body)
+    judge = partial(judged, corpus, seed=federation.seed)
+    title, body = (exact(counts, told) for counts, told in zip(_both(federation), told_by(federation), strict=True))
 
     def exactly(pairs: Pairs) -> Labelled:
         return label(pairs, title, body, federation.terms)
@@ -57,46 +59,64 @@ def prepare(federation: Federation) -> Prepared:
         asks = train[held.queries[train] == party]
         own.append(exactly(judge(asks, mine, others=setup.others)))
         cross.append(_crossed(federation, party, asks))
-        tests.append(dataset(exactly(judge(test[held.queries[test] == party], everything, others=None))))
+    for share in range(shares_of(setup)):
+        tests.append(dataset(exactly(judge(test[held.queries[test] == share], everything, others=None))))
     _refuse_empty(own, tests)
-    return Prepared(Work(own, cross, exactly(judge(train, everything, others=setup.others))), tests, train, test)
+    asked, held_by_parties = train[held.queries[train] < setup.parties], np.flatnonzero(held.documents < setup.parties)
+    pooled = exactly(judge(asked, held_by_parties, others=setup.others))
+    return Prepared(Work(own, cross, pooled), tests, asked, test)
+
+
+def told_by(federation: Federation) -> tuple[Statistics, Statistics]:
+    """What the parties together say about titles and about bodies."""
+    theirs = np.concatenate(federation.owned)
+    title, body = (statistics(take(counts, theirs)) for counts in _both(federation))
+    return title, body
+
+
+def _both(federation: Federation) -> tuple[Counts, Counts]:
+    return federation.counted.title, federation.counted.body
 
 
 def _crossed(federation: Federation, party: int, queries: Array) -> Labelled:
     """Own queries with documents of others: found by questions, features read from sketches."""
-    setup, told = federation.setup, statistics(federation.counted.body)
+    setup, told = federation.setup, told_by(federation)
+    owners = (federation.titles, federation.bodies)
     title, body = (
-        field._replace(look_up=_look_up(federation, party, owners))
-        for field, owners in (
-            (exact(federation.counted.title), federation.titles),
-            (exact(federation.counted.body), federation.bodies),
-        )
+        exact(counts, said)._replace(look_up=_look_up(federation, party, asked))
+        for counts, said, asked in zip(_both(federation), told, owners, strict=True)
     )
-    theirs = np.flatnonzero(federation.held.documents != party)
-    search = partial(_ask_others, federation, party, told)
-    pairs = guessed(queries, search, most=setup.most, others=setup.others, among=theirs, seed=setup.seed)
+    theirs = np.sort(
+        np.concatenate([mine for other, mine in enumerate(federation.owned) if other != party] or [_NOBODY])
+    )
+    search = partial(_ask_others, federation, party, told[1])
+    pairs = guessed(queries, search, most=setup.most, others=setup.others, among=theirs, seed=federation.seed)
     return label(pairs, title, body, federation.terms)
 
 
 def _ask_others(federation: Federation, party: int, told: Statistics, query: int) -> list[Answer]:
-    """What every other party finds for a query, scored by count times IDF over its terms."""
-    terms = federation.terms[query]
-    idf = term_facts(told, terms).idf
+    """What every other party finds for a query, each of its terms asked for and scored together."""
+    terms, setup = federation.terms[query], federation.setup
+    sizes = federation.counted.body.lengths, np.diff(federation.counted.body.offsets)
     answers = []
     for other, owned in enumerate(federation.owned):
-        if other == party:
-            continue
-        scores = np.zeros(len(owned))
-        for term, weight in zip(terms.tolist(), idf, strict=True):
-            who, word = federation.bodies[other], federation.words[term]
-            exchange = relay(ask_top(federation.askers[party], word, top=who.most, beta=federation.setup.beta), who)
-            federation.bodies[other] = exchange.owner
-            listed = exchange.result.found
-            scores[listed.documents] += weight * np.maximum(listed.counts, 0)
-        best = np.argsort(-scores, kind="stable")[: federation.setup.most]
-        best = best[scores[best] > 0]
-        answers.append(Answer(owned[best], scores[best]))
+        if other != party:
+            listed = _listed(federation, party, other, terms)
+            field = Field(lambda _, __, counts=listed: counts, *sizes, told)  # type: ignore[misc]
+            answers.append(best(field, owned, terms, most=setup.most, score=setup.score))
     return answers
+
+
+def _listed(federation: Federation, party: int, other: int, terms: Array) -> Array:
+    """[documents of the other, terms] counts as its lists tell them, 0 where they name no document."""
+    counts = np.zeros((len(federation.owned[other]), len(terms)))
+    for column, term in enumerate(terms.tolist()):
+        who, word = federation.bodies[other], federation.words[term]
+        exchange = relay(ask_top(federation.askers[party], word, top=who.most, beta=federation.setup.beta), who)
+        federation.bodies[other] = exchange.owner
+        listed = exchange.result.found
+        counts[listed.documents, column] = np.maximum(listed.counts, 0)
+    return counts
 
 
 def _look_up(federation: Federation, party: int, owners: list[Owner]) -> Callable[[Array, Array], Array]:
@@ -130,7 +150,7 @@ def tell(who: Owner, asking: Asker, word: str, documents: Array) -> tuple[Owner,
 
 
 def _refuse_empty(own: Sequence[Labelled], tests: Sequence[Dataset]) -> None:
-    for party, (pairs, test) in enumerate(zip(own, tests, strict=True)):
+    for party, (pairs, test) in enumerate(zip(own, tests, strict=False)):
         if not len(pairs.pairs.queries) or len(test.queries) < 2:
             raise SpecError(
                 f"party {party + 1} has no query with a relevant document to learn from, or fewer than two to test "

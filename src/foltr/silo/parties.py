@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from foltr.data.corpus import Corpus
+from foltr.data.words import PLAIN, Rules
 from foltr.errors import SpecError
 from foltr.privacy import ledger as accounts
 from foltr.rng import stream
@@ -24,15 +25,19 @@ from foltr.silo.counts import Counts, TextCounts, count_corpus, known_terms, tak
 from foltr.silo.hashing import Hashes, family, hash_terms, new_key
 from foltr.silo.pairs import Parties, split
 from foltr.silo.sketch import sketch_documents
+from foltr.silo.train import Sgd
 from foltr.types import Array
 
 MOST_BYTES = 1 << 33  # of all sketches of documents together
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
-class Setup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Setup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="train"):
+    """Who takes part, what is asked and told, and how the ranker learns from it."""
+
     parties: Count = 4
-    queries: Count = 200  # at most, to learn from and to test with, half each where nobody divided them
+    shares: Count | None = None  # into which the corpus is dealt; those of no party are tested on only. None: no more
+    queries: Count = 200  # at most, to learn from and as many to test with
     rows: Count = 30
     columns: Count = 200
     true_rows: Count = 30  # z1
@@ -41,14 +46,18 @@ class Setup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lists: Literal["paper", "sound", "sampled"] = "sampled"  # variant of the RTK-sketches
     beta: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.1
     top: Count = 150  # K of the sketches
+    score: Literal["counts", "bm25"] = "bm25"  # by which the answers for a query's terms come together
     most: Count = 15  # guessed pairs of a query
     others: Count = 50  # further documents of a query, taken to be irrelevant
-    seed: int = 1
+    words: Rules = PLAIN  # how texts are cut into terms, the same at all parties
+    tested: Literal["test", "dev"] = "test"  # which queries judge the rankers; choices are made on "dev"
+    sgd: Sgd = Sgd()
 
 
 class Federation(NamedTuple):
     corpus: Corpus
     setup: Setup
+    seed: int  # of who gets what
     held: Parties
     owned: list[Array]  # [parties] numbers of its documents
     counted: TextCounts
@@ -60,34 +69,44 @@ class Federation(NamedTuple):
     bodies: list[Owner]
 
 
-def found(corpus: Corpus, setup: Setup, key: bytes | None = None, uniforms: noise.Uniforms | None = None) -> Federation:
-    """Parties with sketches of what they have, under one key; noise is the operating system's unless given."""
+def found(
+    corpus: Corpus, setup: Setup, *, seed: int = 1, key: bytes | None = None, uniforms: noise.Uniforms | None = None
+) -> Federation:
+    """Parties with sketches of what they have, under one key; key and noise are the operating system's unless given."""
     size = 8 * len(corpus.ids) * setup.rows * setup.columns
     if size > MOST_BYTES:
         raise SpecError(f"sketches of {len(corpus.ids):,} documents take {size:,} bytes; use fewer rows or columns")
-    held = split(corpus, setup.parties, seed=setup.seed)
+    held = split(corpus, shares_of(setup), seed=seed)
     owned = [np.flatnonzero(held.documents == party) for party in range(setup.parties)]
-    counted = count_corpus(corpus)
+    counted = count_corpus(corpus, setup.words)
     words = list(counted.vocabulary)
     functions = family(key or new_key(), rows=setup.rows, columns=setup.columns)
     hashes = hash_terms(words, functions)
     made = partial(_owner, setup=setup, hashes=hashes, uniforms=uniforms or noise.from_system)
     askers = [asker(functions, true_rows=setup.true_rows, decoys=words) for _ in owned]
-    terms = [known_terms(text, counted.vocabulary) for text in corpus.query_texts]
+    terms = [known_terms(text, counted.vocabulary, setup.words) for text in corpus.query_texts]
     titles = [made(take(counted.title, mine), listed=False) for mine in owned]
     bodies = [made(take(counted.body, mine), listed=True) for mine in owned]
-    return Federation(corpus, setup, held, owned, counted, words, terms, hashes, askers, titles, bodies)
+    return Federation(corpus, setup, seed, held, owned, counted, words, terms, hashes, askers, titles, bodies)
 
 
-def divided(corpus: Corpus, setup: Setup) -> tuple[Array, Array]:
-    """Queries to learn from and queries to test with: as published where they are, else two halves."""
-    if {"train", "test"} <= set(corpus.parts):
-        train, test = corpus.parts["train"], corpus.parts["test"]
+def shares_of(setup: Setup) -> int:
+    shares = setup.shares or setup.parties
+    if shares < setup.parties:
+        raise SpecError(f"shares = {shares} for {setup.parties} parties; use at least {setup.parties}, or leave it out")
+    return shares
+
+
+def divided(corpus: Corpus, setup: Setup, *, seed: int) -> tuple[Array, Array]:
+    """Queries to learn from and queries to test with: as published where they are, else thirds, one for each use."""
+    if {"train", setup.tested} <= set(corpus.parts):
+        train, test = corpus.parts["train"], corpus.parts[setup.tested]
     else:
         judged_queries = np.unique(corpus.judgments[:, 0]).astype(np.int64)
-        shuffled = judged_queries[stream(setup.seed, round=2, purpose="partition").permutation(len(judged_queries))]
-        train, test = np.array_split(shuffled, 2)
-    order = partial(stream, setup.seed, purpose="choice")
+        shuffled = judged_queries[stream(seed, round=2, purpose="partition").permutation(len(judged_queries))]
+        train, dev, test = np.array_split(shuffled, 3)
+        test = test if setup.tested == "test" else dev
+    order = partial(stream, seed, purpose="choice")
     train = train[order(round=3).permutation(len(train))][: setup.queries]
     test = test[order(round=4).permutation(len(test))][: setup.queries]
     return np.sort(train), np.sort(test)

@@ -143,7 +143,7 @@ def local(work: Work, sgd: Sgd, *, seed: int) -> Array:
 
 
 def local_plus(work: Work, sgd: Sgd, *, seed: int) -> Array:
-    return alone(_augmented(work), sgd, seed=seed)
+    return alone(augmented(work), sgd, seed=seed)
 
 
 def global_(work: Work, sgd: Sgd, *, seed: int) -> Array:
@@ -151,14 +151,15 @@ def global_(work: Work, sgd: Sgd, *, seed: int) -> Array:
 
 
 def cs_f_ltr(work: Work, sgd: Sgd, *, seed: int) -> Array:
-    return together(_augmented(work), sgd, seed=seed)
+    return together(augmented(work), sgd, seed=seed)
 
 
 def pooled(work: Work, sgd: Sgd, *, seed: int) -> Array:
     return np.tile(walk([(0, dataset(work.pooled))], sgd, seed=seed), (len(work.own), 1))
 
 
-def _augmented(work: Work) -> list[Labelled]:
+def augmented(work: Work) -> list[Labelled]:
+    """[parties] own and cross-party pairs together."""
     return [join(own, cross) for own, cross in zip(work.own, work.cross, strict=True)]
 
 

@@ -1,0 +1,5 @@
+"""`python -m foltr` is `foltr`."""
+
+from foltr.cli import main
+
+main()

@@ -1,0 +1,140 @@
+"""Experiments with texts: from a spec to numbers on disk, the same ones again, and a page; and what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+from laboratory import singles, strict_json, the_run
+
+from foltr.errors import SpecError
+from foltr.experiments import silo_runs, store
+from foltr.experiments.setting import DataChoice, kept, resolved
+from foltr.experiments.silo_picture import separation
+from foltr.experiments.spec import plan
+from foltr.rng import stream
+
+TOPICS = ("fever", "rash", "cough", "sleep")
+TRAIN = {"data": {"name": "clinics", "folds": 1}, "silo": {"kind": "train", "parties": 2, "queries": 40, "most": 6}}
+FIND = {"data": {"name": "made-up-300", "folds": 1}, "silo": {"kind": "find", "top": 20, "asked": 10}}
+
+
+@pytest.fixture
+def clinics(tmp_path, monkeypatch):
+    """Sixty documents of four topics; a query names its topic, and long documents of a topic are its best."""
+    folder = tmp_path / "data" / "clinics"
+    folder.mkdir(parents=True)
+    draws = stream(1, purpose="data").integers(1000, 60 * 30).reshape(60, 30)
+    topics = [TOPICS[number % 4] for number in range(60)]
+    bodies = [" ".join(topic if word % 5 == 0 else f"any{word % 40}" for word in row)
+              for topic, row in zip(topics, draws, strict=True)]  # fmt: skip
+    documents = [{"_id": f"d{i}", "title": f"note {i}", "text": body} for i, body in enumerate(bodies)]
+    queries = [{"_id": f"q{i}", "text": f"{TOPICS[i % 4]} any{i % 40}"} for i in range(60)]
+    graded = [f"q{q}\td{d}\t{1 + bodies[d].split().count(TOPICS[q % 4]) // 6}"
+              for q in range(60) for d in range(60) if d % 4 == q % 4]  # fmt: skip
+    (folder / "corpus.jsonl").write_text("\n".join(map(json.dumps, documents)))
+    (folder / "queries.jsonl").write_text("\n".join(map(json.dumps, queries)))
+    (folder / "qrels.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *graded]))
+    monkeypatch.setenv("FOLTR_DATA", str(tmp_path / "data"))
+    return "clinics"
+
+
+def written(tmp_path, content):
+    spec = tmp_path / "silo.toml"
+    rows = [f"[{table}]\n" + "\n".join(f"{key} = {json.dumps(value)}" for key, value in values.items())
+            for table, values in content.items()]  # fmt: skip
+    spec.write_text("\n".join(rows))
+    return spec
+
+
+def metrics(answer):
+    (result,) = strict_json(answer.out)["results"]
+    return {name: cell["mean"] for name, cell in result["metrics"].items()}
+
+
+@pytest.mark.usefixtures("clinics")
+def test_regimes_are_compared_the_same_way_twice(tmp_path, command):
+    spec = written(tmp_path, TRAIN | {"runs": {"seeds": 2}})
+    first, again = (metrics(command("run", spec, "--out", tmp_path / name, "--json")) for name in ("a", "b"))
+    assert first == again
+    assert 0 < first["nDCG@10, average, Local"] <= 1
+    assert first["nDCG@10, party 1, pooled"] == first["nDCG@10, party 2, pooled"]
+    assert first["nDCG@10, average, FPDGD"] > 0.5  # four topics and one document in four: by chance about .3
+    assert first["gain, low, party 1"] <= first["gain, mean, party 1"] <= first["gain, high, party 1"]
+    assert len(singles(tmp_path / "a")) == 2
+
+
+@pytest.mark.usefixtures("clinics")
+def test_a_finished_run_has_a_card_and_a_page(tmp_path, command):
+    spec = written(tmp_path, TRAIN | {"silo": {**TRAIN["silo"], "noise": "once", "epsilon": 3.0}})
+    assert command("run", spec, "--out", tmp_path / "runs").code == 0
+    run = the_run(tmp_path / "runs")
+    card = command("privacy", "card", run)
+    assert "epsilon 3, for ever" in " ".join(card.out.split())
+    assert command("report", run, "--to", tmp_path / "page.html").code == 0
+    assert "Sketches noised once" in (tmp_path / "page.html").read_text()
+    assert command("privacy", "audit", run).code == 2
+
+
+def test_finding_is_measured_on_documents_that_are_made_up(tmp_path, command):
+    found = metrics(command("run", written(tmp_path, FIND), "--json"))
+    assert 0 < found["cover"] <= 1
+    assert found["MB kept"] == pytest.approx(30 * 200 * 8 * 100 / 1e6, rel=0.02)
+    naive = metrics(command("run", written(tmp_path, FIND | {"silo": {**FIND["silo"], "by": "naive-each"}}), "--json"))
+    assert naive["kB sent"] == 300 * 30 * 8 / 1e3
+    assert naive["MB kept"] == 300 * 30 * 200 * 4 / 1e6
+
+
+@pytest.mark.usefixtures("clinics")
+def test_a_picture_has_its_points(tmp_path, command):
+    spec = written(tmp_path, TRAIN | {"silo": {"kind": "picture", "points": 40, "columns": 10, "true_rows": 1}})
+    answer = metrics(command("run", spec, "--out", tmp_path / "runs", "--json"))
+    assert answer["features off"] > 0
+    exact = written(tmp_path, TRAIN | {"silo": {"kind": "picture", "points": 40, "counts": "exact"}})
+    assert metrics(command("run", exact, "--out", tmp_path / "runs", "--json"))["features off"] == 0
+
+
+def test_separation_is_the_share_of_pairs_in_the_right_order():
+    grades = np.tile([0, 0, 1, 1], 20)
+    noise = stream(1, purpose="choice").normal(80)
+    assert separation(np.column_stack([grades + 1e-3 * noise]), grades) == 1.0
+    assert separation(np.column_stack([noise]), grades) == pytest.approx(0.5, abs=0.2)  # 3.3 sd of 20 x 20 pairs
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (FIND | {"silo": {"kind": "find", "top": 301}}, "silo.top = 301 of 300 documents"),
+        (TRAIN | {"data": FIND["data"]}, "has no queries to learn from"),
+        (TRAIN | {"data": {"name": "clinics"}}, "a corpus has no folds"),
+        (TRAIN | {"silo": {"kind": "train", "true_rows": 31}}, "true_rows = 31 of 30 rows"),
+        (TRAIN | {"silo": {"kind": "train", "shares": 2}}, "shares = 2 for 4 parties"),
+        (TRAIN | {"silo": {"kind": "trian"}}, "there are train, find, picture"),
+        (TRAIN | {"silo": {"kind": "train", "clients": 3}}, "silo.clients: no such key"),
+        (TRAIN | {"federation": {"rounds": 3}}, "known keys are data, silo, runs"),
+    ],
+)
+@pytest.mark.usefixtures("clinics")
+def test_what_cannot_be_is_refused_before_it_begins(tmp_path, command, content, said):
+    answer = command("run", written(tmp_path, content), "--out", tmp_path / "runs")
+    assert answer.code == 2
+    assert said in " ".join(answer.err.split())
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_setting_survives_being_written_down():
+    (made,) = plan(TRAIN).settings
+    assert kept(json.loads(json.dumps(resolved(made)))) == made
+
+
+def test_runs_with_texts_do_not_hang_on_the_code_of_clicks(monkeypatch):
+    (made,) = plan(FIND).settings
+    key = store.key_of(made, checksum="x", fold=1, seed=1)
+    monkeypatch.setattr(store, "_NUMERIC", ("nothing",))
+    assert store.key_of(made, checksum="x", fold=1, seed=1) == key
+
+
+def test_made_up_documents_are_made_once():
+    choice = DataChoice("made-up-50")
+    assert silo_runs.load(choice) is silo_runs.load(choice)
+    with pytest.raises(SpecError, match="has no queries"):
+        silo_runs.check(plan(TRAIN | {"data": {"name": "made-up-50", "folds": 1}}).settings[0], silo_runs.load(choice))
