@@ -43,9 +43,7 @@ class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
     columns: Count = 200  # w
     hash: Literal["keyed", "md5"] = "keyed"
     asked: Count = 600  # terms at most
-    gone: Annotated[float, msgspec.Meta(ge=0, lt=1)] = (
-        0.0  # share of the documents, deleted before anybody asks
-    )
+    gone: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0  # share of the documents, deleted before anybody asks
     rebuilt: bool = False  # the sketch is built anew from the others instead
 
 

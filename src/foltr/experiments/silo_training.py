@@ -19,7 +19,7 @@ from foltr.rng import stream
 from foltr.silo.crossing import Prepared, prepare
 from foltr.silo.noise import Uniforms
 from foltr.silo.parties import Federation, Setup, found, spent
-from foltr.silo.quality import MEASURES, Change, changes, external, table
+from foltr.silo.quality import MEASURES, Change, change, every_mark
 from foltr.silo.train import REGIMES, augmented
 from foltr.types import Array
 
@@ -44,16 +44,15 @@ class Trained(NamedTuple):
 def trained(federation: Federation, prepared: Prepared) -> Trained:
     """Rankers of all regimes and what they are worth."""
     top_grade, setup = int(federation.corpus.judgments[:, 2].max()), federation.setup
-    own_tests = prepared.tests[: setup.parties]
     rankers = {name: regime(prepared.work, setup.sgd, seed=federation.seed) for name, regime in REGIMES.items()}
     rankers["fpdgd"] = from_clicks(federation.corpus, augmented(prepared.work), seed=federation.seed)
-    rankers = {name: rankers[name] for name in TITLES}
-    moved = changes(rankers["local"], rankers["cs_f_ltr"], own_tests, top_grade=top_grade)
+    marked = {name: every_mark(rankers[name], prepared.tests, top_grade=top_grade) for name in TITLES}
+    own = {name: [row[party] for party, row in enumerate(rows)] for name, rows in marked.items()}
     return Trained(
-        rankers,
-        {name: table(made, own_tests, top_grade=top_grade) for name, made in rankers.items()},
-        {name: external(made, prepared.tests, top_grade=top_grade) for name, made in rankers.items()},
-        [row[MAIN] for row in moved],
+        {name: rankers[name] for name in TITLES},
+        {name: np.stack([part.mean(axis=0) for part in parts]) for name, parts in own.items()},
+        {name: np.stack([np.concatenate(row).mean(axis=0) for row in rows]) for name, rows in marked.items()},
+        [change(a[:, MAIN], b[:, MAIN]) for a, b in zip(own["local"], own["cs_f_ltr"], strict=True)],
     )
 
 

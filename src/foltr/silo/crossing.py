@@ -27,7 +27,7 @@ from foltr.silo.asking import Asker, ask_top, asked
 from foltr.silo.counts import Counts, Statistics, statistics, take
 from foltr.silo.features import Field, Labelled, dataset, exact, label
 from foltr.silo.pairs import Answer, Pairs, guessed, judged
-from foltr.silo.parties import Federation, divided, shares_of
+from foltr.silo.parties import Federation, shares_of
 from foltr.silo.protocol import relay
 from foltr.silo.search import best
 from foltr.silo.train import Work
@@ -46,7 +46,7 @@ class Prepared(NamedTuple):
 def prepare(federation: Federation) -> Prepared:
     """Pairs to learn from with their features, and what is tested."""
     corpus, setup, held = federation.corpus, federation.setup, federation.held
-    train, test = divided(corpus, setup, seed=federation.seed)
+    train, test = federation.train, federation.test
     everything = np.arange(len(corpus.ids))
     judge = partial(judged, corpus, seed=federation.seed)
     title, body = (exact(counts, told) for counts, told in zip(_both(federation), told_by(federation), strict=True))
@@ -54,17 +54,25 @@ def prepare(federation: Federation) -> Prepared:
     def exactly(pairs: Pairs) -> Labelled:
         return label(pairs, title, body, federation.terms)
 
+    labelled: list[Array] = []
     own, cross, tests = [], [], []
     for party, mine in enumerate(federation.owned):
         asks = train[held.queries[train] == party]
-        own.append(exactly(judge(asks, mine, others=setup.others)))
+        labelled.append(asks[_spread(len(asks), setup.labelled)])
+        own.append(exactly(judge(labelled[party], mine, others=setup.others)))
         cross.append(_crossed(federation, party, asks))
     for share in range(shares_of(setup)):
         tests.append(dataset(exactly(judge(test[held.queries[test] == share], everything, others=None))))
     _refuse_empty(own, tests)
-    asked, held_by_parties = train[held.queries[train] < setup.parties], np.flatnonzero(held.documents < setup.parties)
-    pooled = exactly(judge(asked, held_by_parties, others=setup.others))
-    return Prepared(Work(own, cross, pooled), tests, asked, test)
+    known, held_by_parties = np.concatenate(labelled), np.flatnonzero(held.documents < setup.parties)
+    pooled = exactly(judge(known, held_by_parties, others=setup.others))
+    return Prepared(Work(own, cross, pooled), tests, np.sort(known), test)
+
+
+def _spread(count: int, share: float) -> Array:
+    """As many places of `count` as the share makes, at even distances; one at least."""
+    wanted = max(1, round(share * count)) if count else 0
+    return np.arange(wanted) * count // max(wanted, 1)
 
 
 def told_by(federation: Federation) -> tuple[Statistics, Statistics]:

@@ -24,6 +24,7 @@ from foltr.silo.asking import Asker, asker
 from foltr.silo.counts import Counts, TextCounts, count_corpus, known_terms, take
 from foltr.silo.hashing import Hashes, family, hash_terms, new_key
 from foltr.silo.pairs import Parties, split
+from foltr.silo.ranked_grades import ranked
 from foltr.silo.sketch import sketch_documents
 from foltr.silo.train import Sgd
 from foltr.types import Array
@@ -37,7 +38,10 @@ class Setup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
 
     parties: Count = 4
     shares: Count | None = None  # into which the corpus is dealt; those of no party are tested on only. None: no more
-    queries: Count = 200  # at most, to learn from and as many to test with
+    queries: Count = 200  # to learn from, at most, of all parties together
+    labelled: Annotated[float, msgspec.Meta(gt=0, le=1)] = 1.0  # share of a party's queries that it has grades for
+    tests: Count = 200  # queries to test with, at most
+    grades: Literal["judged", "ranked"] = "judged"  # as people gave them; or as S3 made its own (`ranked_grades`)
     rows: Count = 30
     columns: Count = 200
     true_rows: Count = 30  # z1
@@ -58,6 +62,8 @@ class Federation(NamedTuple):
     corpus: Corpus
     setup: Setup
     seed: int  # of who gets what
+    train: Array  # queries to learn from
+    test: Array  # queries to test with
     held: Parties
     owned: list[Array]  # [parties] numbers of its documents
     counted: TextCounts
@@ -85,9 +91,14 @@ def found(
     made = partial(_owner, setup=setup, hashes=hashes, uniforms=uniforms or noise.from_system)
     askers = [asker(functions, true_rows=setup.true_rows, decoys=words) for _ in owned]
     terms = [known_terms(text, counted.vocabulary, setup.words) for text in corpus.query_texts]
+    train, test = divided(corpus, setup, seed=seed)
+    if setup.grades == "ranked":
+        corpus = ranked(corpus, counted, terms, np.concatenate([train, test]))
     titles = [made(take(counted.title, mine), listed=False) for mine in owned]
     bodies = [made(take(counted.body, mine), listed=True) for mine in owned]
-    return Federation(corpus, setup, seed, held, owned, counted, words, terms, hashes, askers, titles, bodies)
+    return Federation(
+        corpus, setup, seed, train, test, held, owned, counted, words, terms, hashes, askers, titles, bodies
+    )
 
 
 def shares_of(setup: Setup) -> int:
@@ -108,7 +119,7 @@ def divided(corpus: Corpus, setup: Setup, *, seed: int) -> tuple[Array, Array]:
         test = test if setup.tested == "test" else dev
     order = partial(stream, seed, purpose="choice")
     train = train[order(round=3).permutation(len(train))][: setup.queries]
-    test = test[order(round=4).permutation(len(test))][: setup.queries]
+    test = test[order(round=4).permutation(len(test))][: setup.tests]
     return np.sort(train), np.sort(test)
 
 

@@ -50,14 +50,13 @@ def table(rankers: Array, tests: Sequence[Dataset], *, top_grade: int) -> Array:
     return np.stack([one.mean(axis=0) for one in means])
 
 
-def external(rankers: Array, tests: Sequence[Dataset], *, top_grade: int) -> Array:
-    """[parties, 3] means of every party's ranker over the queries of all parties."""
-    found: dict[bytes, Array] = {}  # often all parties have one ranker
+def every_mark(rankers: Array, tests: Sequence[Dataset], *, top_grade: int) -> list[list[Array]]:
+    """[rankers][tests] marks of each on each; equal rankers are looked at once, and often all parties have one."""
+    found: dict[bytes, list[Array]] = {}
     for ranker in rankers:
         if ranker.tobytes() not in found:
-            marked = [marks(ranker, data, top_grade=top_grade) for data in tests]
-            found[ranker.tobytes()] = np.concatenate(marked).mean(axis=0)
-    return np.stack([found[ranker.tobytes()] for ranker in rankers])
+            found[ranker.tobytes()] = [marks(ranker, data, top_grade=top_grade) for data in tests]
+    return [found[ranker.tobytes()] for ranker in rankers]
 
 
 def change(before: Array, after: Array) -> Change:
