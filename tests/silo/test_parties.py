@@ -8,11 +8,12 @@ from silos import KEY, seeded
 from test_regimes import topical
 
 from foltr.errors import SpecError
-from foltr.silo import noise
+from foltr.experiments.silo_training import MAIN, TITLES, trained
+from foltr.silo import lexical, noise
 from foltr.silo.asking import ask_count
 from foltr.silo.counts import counts_of
-from foltr.silo.crossing import prepare, tell
-from foltr.silo.features import NAMES
+from foltr.silo.crossing import prepare, tell, told_by
+from foltr.silo.features import NAMES, exact, of_query
 from foltr.silo.parties import Setup, divided, found, spent
 from foltr.silo.protocol import relay
 from foltr.silo.quality import marks
@@ -48,6 +49,54 @@ def test_nothing_is_tested_that_was_learnt_from(plain, prepared):
     for party, test in enumerate(prepared.tests):
         assert set(plain.held.queries[test.queries]) == {party}
         assert set(test.queries) <= set(prepared.test)
+
+
+def test_who_gains_and_who_loses_is_told_for_every_party(plain, prepared):
+    made = trained(plain, prepared)
+    gaps = made.own["cs_f_ltr"] - made.own["local"]
+    assert [gain.mean for gain in made.gains] == pytest.approx(gaps[:, MAIN])
+    assert list(made.rankers) == list(made.own) == list(made.together) == list(TITLES)
+    # one ranker for all: on the queries of all it has one quality
+    assert np.ptp(made.together["cs_f_ltr"], axis=0).tolist() == [0, 0, 0]
+    assert np.ptp(made.together["local"], axis=0).max() > 0
+
+
+def test_shares_of_nobody_are_tested_on_and_nothing_else():
+    alone = federation(parties=2, shares=3)
+    ready = prepare(alone)
+    assert len(alone.owned) == 2
+    assert len(ready.tests) == 3
+    learnt = [*ready.work.own, *ready.work.cross, ready.work.pooled]
+    assert all(alone.held.documents[one.pairs.documents].max(initial=0) < 2 for one in learnt)
+    assert all(alone.held.queries[one.pairs.queries].max(initial=0) < 2 for one in learnt)
+    told = told_by(alone)[1]
+    assert told.documents == sum(len(mine) for mine in alone.owned) < len(alone.corpus.ids)
+
+
+def test_few_labels_leave_the_questions_as_they_are(prepared):
+    few = prepare(federation(labelled=0.25))
+    for some, every in zip(few.work.own, prepared.work.own, strict=True):
+        assert len(set(some.pairs.queries)) < len(set(every.pairs.queries))
+        assert set(some.pairs.queries) < set(every.pairs.queries)
+    for some, every in zip(few.work.cross, prepared.work.cross, strict=True):
+        assert some.pairs.queries.tolist() == every.pairs.queries.tolist()
+
+
+def test_grades_by_a_search_engine_are_places_of_its_list():
+    made = federation(grades="ranked")
+    query = int(made.test[0])
+    rows = made.corpus.judgments[made.corpus.judgments[:, 0] == query]
+    body, column = exact(made.counted.body), lexical.NAMES.index("LMIR.DIR")
+    scores = of_query(body, np.arange(len(made.corpus.ids)), made.terms[query])[:, column]
+    grades = dict(zip(rows[:, 1].tolist(), rows[:, 2].tolist(), strict=True))
+    assert sorted(grades.values()) == [1] * (len(grades) - 10) + [2] * 10
+    assert min(scores[[d for d in grades if grades[d] == 2]]) >= max(scores[[d for d in grades if grades[d] == 1]])
+    words = set(made.terms[query].tolist())
+    held = [
+        set(made.counted.body.terms[a:b].tolist()) & words for a, b in itertools.pairwise(made.counted.body.offsets)
+    ]
+    assert all(held[document] for document in grades)
+    assert set(np.unique(made.corpus.judgments[:, 0])) == {*made.train, *made.test}
 
 
 def test_published_parts_are_kept(plain):

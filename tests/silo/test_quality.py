@@ -8,7 +8,7 @@ from foltr.data.dataset import Dataset
 from foltr.errors import SpecError
 from foltr.metrics import err, ndcg
 from foltr.rng import stream
-from foltr.silo.quality import MEASURES, change, changes, marks, table
+from foltr.silo.quality import MEASURES, change, every_mark, marks
 
 
 def collection(grades, seed=1):
@@ -50,12 +50,14 @@ def test_err_is_that_of_ir_measures():
     assert found == pytest.approx([values[str(query)] for query in range(6)], abs=1e-4)  # five digits are printed
 
 
-def test_a_table_has_a_row_a_party():
+def test_every_ranker_is_tested_on_every_part_and_equal_ones_alike():
     tests = [collection(LISTS), collection(LISTS, seed=2)]
-    found = table(np.array([[1.0], [-1.0]]), tests, top_grade=2)
-    assert found[1] == pytest.approx(marks(np.array([-1.0]), tests[1], top_grade=2).mean(axis=0))
-    with pytest.raises(SpecError, match="no test query with a relevant document"):
-        table(np.array([[1.0]]), [collection([[0, 0]])], top_grade=2)
+    rankers = np.array([[1.0], [-1.0], [1.0]])
+    found = every_mark(rankers, tests, top_grade=2)
+    for ranker, row in zip(rankers, found, strict=True):
+        for data, part in zip(tests, row, strict=True):
+            assert part.tolist() == marks(ranker, data, top_grade=2).tolist()
+    assert found[0] is found[2]
 
 
 def test_a_change_by_hand():
@@ -71,12 +73,3 @@ def test_a_change_by_hand():
 def test_queries_that_cannot_be_paired_are_an_error():
     with pytest.raises(SpecError, match="3 and 2 queries"):
         change(np.ones(3), np.ones(2))
-
-
-def test_changes_tell_every_party_and_measure():
-    tests = [collection(LISTS * 20), collection(LISTS * 20, seed=2)]
-    data = tests[0]
-    good = data._replace(features=data.labels[:, None].astype(np.float32))
-    found = changes(np.array([[-1.0], [1.0]]), np.array([[1.0], [1.0]]), [good, tests[1]], top_grade=2)
-    assert [one.verdict for one in found[0]] == ["gains"] * 3
-    assert [one.verdict for one in found[1]] == ["same"] * 3

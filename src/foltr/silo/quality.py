@@ -42,14 +42,6 @@ def marks(ranker: Array, data: Dataset, *, top_grade: int) -> Array:
     return np.array(rows).reshape(-1, len(MEASURES))
 
 
-def table(rankers: Array, tests: Sequence[Dataset], *, top_grade: int) -> Array:
-    """[parties, 3] means; party i's ranker is tested on tests[i], which may be one and the same for all."""
-    means = [marks(ranker, data, top_grade=top_grade) for ranker, data in zip(rankers, tests, strict=True)]
-    if any(len(one) == 0 for one in means):
-        raise SpecError("a party has no test query with a relevant document; give it more queries or fewer parties")
-    return np.stack([one.mean(axis=0) for one in means])
-
-
 def every_mark(rankers: Array, tests: Sequence[Dataset], *, top_grade: int) -> list[list[Array]]:
     """[rankers][tests] marks of each on each; equal rankers are looked at once, and often all parties have one."""
     found: dict[bytes, list[Array]] = {}
@@ -67,12 +59,3 @@ def change(before: Array, after: Array) -> Change:
     mean, error = float(gaps.mean()), float(gaps.std(ddof=1)) / math.sqrt(len(gaps))
     low, high = mean - _WIDTH * error, mean + _WIDTH * error
     return Change(mean, low, high, "gains" if low > 0 else "loses" if high < 0 else "same")
-
-
-def changes(before: Array, after: Array, tests: Sequence[Dataset], *, top_grade: int) -> list[tuple[Change, ...]]:
-    """[parties][3] changes of every measure, from one regime's rankers [parties, d] to another's."""
-    found = []
-    for old, new, data in zip(before, after, tests, strict=True):
-        was, now = (marks(ranker, data, top_grade=top_grade) for ranker in (old, new))
-        found.append(tuple(change(was[:, place], now[:, place]) for place in range(len(MEASURES))))
-    return found
