@@ -46,6 +46,14 @@ def test_a_change_on_the_way_is_noticed(changed):
         open_group(GROUP._replace(**changed), SECRETS[1])
 
 
+def test_another_member_in_somebodys_place_is_noticed():
+    mine, stranger = public(SECRETS[1]), public(new_member())
+    other = next(place for place, member in enumerate(GROUP.members) if member != mine)
+    members = (*GROUP.members[:other], stranger, *GROUP.members[other + 1 :])
+    with pytest.raises(SpecError, match=r"does not open|no hash key"):
+        open_group(GROUP._replace(members=members), SECRETS[1])
+
+
 def test_boxes_that_are_missing_are_noticed():
     with pytest.raises(SpecError, match="damaged"):
         open_group(GROUP._replace(boxes=GROUP.boxes[:2]), SECRETS[1])

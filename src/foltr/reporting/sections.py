@@ -28,6 +28,7 @@ def section(run: Run, place: int) -> dict[str, Any]:
         "size": _size(run),
         "figures": [*([] if figure.get("matrix") else _figures(run, place)), *_scatters(run, place)],
         "metric_tables": metric_tables(run),
+        "without_curves": figure.get("tables") == [] or bool(metric_tables(run)),
         "matrices": matrices(run),
         "gains": gains(run),
         "verdicts": [_verdict(verdict) for verdict in manifest.get("verdicts") or []],
@@ -140,7 +141,7 @@ _WIDEST = 40  # metrics; beyond that the table shows the main ones, and rows.par
 
 def _significance(run: Run, metric: str) -> dict[str, Any]:
     names = {setting["index"]: setting_name(setting) for setting in _settings(run)}
-    tests = significance(run, metric)
+    tests = [test for test in significance(run, metric) if test.pairs > 1]  # one run each: nothing to test
     rows = [
         {
             "setting": names[test.setting],

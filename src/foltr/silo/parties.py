@@ -82,7 +82,8 @@ def found(
     size = 8 * len(corpus.ids) * setup.rows * setup.columns
     if size > MOST_BYTES:
         raise SpecError(f"sketches of {len(corpus.ids):,} documents take {size:,} bytes; use fewer rows or columns")
-    held = split(corpus, shares_of(setup), seed=seed)
+    train, test = divided(corpus, setup, seed=seed)
+    held = _evenly(split(corpus, shares_of(setup), seed=seed), (train, test), shares_of(setup), seed=seed)
     owned = [np.flatnonzero(held.documents == party) for party in range(setup.parties)]
     counted = count_corpus(corpus, setup.words)
     words = list(counted.vocabulary)
@@ -91,7 +92,6 @@ def found(
     made = partial(_owner, setup=setup, hashes=hashes, uniforms=uniforms or noise.from_system)
     askers = [asker(functions, true_rows=setup.true_rows, decoys=words) for _ in owned]
     terms = [known_terms(text, counted.vocabulary, setup.words) for text in corpus.query_texts]
-    train, test = divided(corpus, setup, seed=seed)
     if setup.grades == "ranked":
         corpus = ranked(corpus, counted, terms, np.concatenate([train, test]))
     titles = [made(take(counted.title, mine), listed=False) for mine in owned]
@@ -99,6 +99,15 @@ def found(
     return Federation(
         corpus, setup, seed, train, test, held, owned, counted, words, terms, hashes, askers, titles, bodies
     )
+
+
+def _evenly(held: Parties, parts: tuple[Array, ...], shares: int, *, seed: int) -> Parties:
+    """The same documents; the queries of each part are dealt for themselves, so that nobody is left without any."""
+    owners = held.queries.copy()
+    for number, part in enumerate(parts):
+        order = stream(seed, round=5 + number, purpose="partition").permutation(len(part))
+        owners[part[order]] = np.arange(len(part)) % shares
+    return held._replace(queries=owners)
 
 
 def shares_of(setup: Setup) -> int:
