@@ -21,7 +21,7 @@ from foltr.experiments.catalogue import Figure
 from foltr.experiments.claims import claims
 from foltr.experiments.population import interactions_in
 from foltr.experiments.run import available, compute, finish, prepare, results, to_do, write_json
-from foltr.experiments.setting import Plan
+from foltr.experiments.setting import Plan, SiloSetting
 
 _SMOOTH = 0.2  # weight of the newest word in the quality that is shown
 
@@ -90,7 +90,7 @@ def _follow(console: Console, prepared: Any, missing: list[Any], left: set[int],
         BarColumn(bar_width=16),
         TextColumn("{task.percentage:>3.0f} %"),
         Rate(),
-        TextColumn("nDCG {task.fields[quality]:.3f}"),
+        TextColumn(f"{_quality_name(missing)} {{task.fields[quality]:.3f}}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     ]
@@ -104,6 +104,11 @@ def _follow(console: Console, prepared: Any, missing: list[Any], left: set[int],
             elif event.interactions:
                 quality = event.quality if quality == 0 else (1 - _SMOOTH) * quality + _SMOOTH * event.quality
                 bar.update(shown, advance=event.interactions, quality=quality)
+
+
+def _quality_name(jobs: list[Any]) -> str:
+    """What the bar shows of the newest run: with texts a cover rate, an AUC or nDCG, by the kind of setting."""
+    return "quality" if any(isinstance(job.setting, SiloSetting) for job in jobs) else "nDCG"
 
 
 def reproduced(
