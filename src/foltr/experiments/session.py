@@ -21,7 +21,7 @@ from foltr.experiments.catalogue import Figure
 from foltr.experiments.claims import claims
 from foltr.experiments.population import interactions_in
 from foltr.experiments.run import available, compute, finish, prepare, results, to_do, write_json
-from foltr.experiments.setting import Plan, SiloSetting
+from foltr.experiments.setting import Plan, Setting, SiloSetting
 
 _SMOOTH = 0.2  # weight of the newest word in the quality that is shown
 
@@ -41,7 +41,8 @@ def carry_out(
     missing = to_do(prepared)
     if missing:
         _say_what_is_there(console, len(prepared.jobs), len(missing))
-        _compile(console)
+        if any(isinstance(job.setting, Setting) for job in missing):
+            _compile(console)
         left = {job.number for job in missing}
         try:
             _follow(console, prepared, missing, left, jobs)

@@ -28,6 +28,10 @@ from foltr.reporting.numbers import NOTHING, mean_sd
 from foltr.types import Array
 
 SIGNIFICANT = 0.05
+OF_TEXTS = (
+    *(f"nDCG@10, average, {regime}" for regime in ("Local", "Global", "CS-F-LTR", "pooled")),
+    "cover", "found rate", "ms a query", "AUC",
+)  # fmt: skip
 
 
 class Comparison(NamedTuple):
@@ -131,8 +135,11 @@ def metrics_of(run: Run) -> list[str]:
 
 
 def main_metrics(run: Run) -> list[str]:
-    """Those the figure is about, else the quality of the final ranker and what users lived through."""
-    wanted, measured = figure_metrics(run.manifest) or [OFFLINE[0], DISCOUNTED], metrics_of(run)
+    """Those the figure is about, else the quality of the final ranker and what users lived through.
+
+    Of organisations with texts: nDCG@10 of every regime, or what was found and how fast.
+    """
+    wanted, measured = figure_metrics(run.manifest) or [OFFLINE[0], DISCOUNTED, *OF_TEXTS], metrics_of(run)
     return [metric for metric in wanted if metric in measured] or measured[:1]
 
 
