@@ -79,6 +79,9 @@ def test_finding_is_measured_on_documents_that_are_made_up(tmp_path, command):
     found = metrics(command("run", written(tmp_path, FIND), "--json"))
     assert 0 < found["cover"] <= 1
     assert found["MB kept"] == pytest.approx(30 * 200 * 8 * 100 / 1e6, rel=0.02)
+    shown = command("run", written(tmp_path, FIND))
+    assert "cover" in shown.out
+    assert "compiled in" not in shown.err  # the kernels of clicks are not waited for
     naive = metrics(command("run", written(tmp_path, FIND | {"silo": {**FIND["silo"], "by": "naive-each"}}), "--json"))
     assert naive["kB sent"] == 300 * 30 * 8 / 1e3
     assert naive["MB kept"] == 300 * 30 * 200 * 4 / 1e6
