@@ -129,11 +129,16 @@ def test_a_setting_survives_being_written_down():
     assert kept(json.loads(json.dumps(resolved(made)))) == made
 
 
-def test_runs_with_texts_do_not_hang_on_the_code_of_clicks(monkeypatch):
-    (made,) = plan(FIND).settings
-    key = store.key_of(made, checksum="x", fold=1, seed=1)
-    monkeypatch.setattr(store, "_NUMERIC", ("nothing",))
-    assert store.key_of(made, checksum="x", fold=1, seed=1) == key
+def test_runs_with_texts_hang_on_their_own_code_and_runs_of_clicks_do_not(monkeypatch):
+    settings = [*plan(FIND).settings, *plan({"data": {"name": "synthetic-mq2007"}}).settings]
+
+    def keys():
+        return [store.key_of(made, checksum="x", fold=1, seed=1) for made in settings]
+
+    texts, clicks = keys()
+    monkeypatch.setattr(store, "_OF_SILOS", ("silo/noise",))
+    assert keys()[0] != texts
+    assert keys()[1] == clicks
 
 
 def test_made_up_documents_are_made_once():

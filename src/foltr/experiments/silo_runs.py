@@ -43,7 +43,7 @@ def load(data: DataChoice) -> Corpus | Task:
     return _load(data.name)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=8)  # a figure may go back and forth between sizes, and making up documents takes its time
 def _load(name: str) -> Corpus | Task:
     documents = _documents(name)
     return made_up(documents) if documents else corpora.load(name)
