@@ -58,7 +58,8 @@ def trained(federation: Federation, prepared: Prepared) -> Trained:
 
 def measured(corpus: Corpus, setup: Setup, *, seed: int) -> tuple[dict[str, float], Array]:
     """The numbers, and the ranker of CS-F-LTR. Key and noise come from the seed: nobody is protected here."""
-    federation = found(corpus, setup, seed=seed, key=key_of(seed), uniforms=_repeatable(seed))
+    secrets = [key_of(seed + party) for party in range(1, setup.parties + 1)]
+    federation = found(corpus, setup, seed=seed, key=key_of(seed), uniforms=_repeatable(seed), secrets=secrets)
     made = trained(federation, prepare(federation))
     numbers: dict[str, float] = {}
     for regime, title in TITLES.items():

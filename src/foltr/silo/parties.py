@@ -7,6 +7,7 @@ document was found, which makes documents without any of a query's words look go
 relevant on Python's docstrings (40 queries), 90 of 400 had none of them; with `sampled`, 0.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Literal, NamedTuple
 
@@ -76,9 +77,13 @@ class Federation(NamedTuple):
 
 
 def found(
-    corpus: Corpus, setup: Setup, *, seed: int = 1, key: bytes | None = None, uniforms: noise.Uniforms | None = None
-) -> Federation:
-    """Parties with sketches of what they have, under one key; key and noise are the operating system's unless given."""
+    corpus: Corpus, setup: Setup, *, seed: int = 1, key: bytes | None = None, uniforms: noise.Uniforms | None = None,
+    secrets: Sequence[bytes | None] | None = None,
+) -> Federation:  # fmt: skip
+    """Parties with sketches of what they have, under one key.
+
+    Key, noise and the askers' secrets are the operating system's unless given.
+    """
     size = 8 * len(corpus.ids) * setup.rows * setup.columns
     if size > MOST_BYTES:
         raise SpecError(f"sketches of {len(corpus.ids):,} documents take {size:,} bytes; use fewer rows or columns")
@@ -90,7 +95,8 @@ def found(
     functions = family(key or new_key(), rows=setup.rows, columns=setup.columns)
     hashes = hash_terms(words, functions)
     made = partial(_owner, setup=setup, hashes=hashes, uniforms=uniforms or noise.from_system)
-    askers = [asker(functions, true_rows=setup.true_rows, decoys=words) for _ in owned]
+    asking = partial(asker, functions, true_rows=setup.true_rows, decoys=words)
+    askers = [asking(secret=secret) for secret in secrets or [None] * len(owned)]
     terms = [known_terms(text, counted.vocabulary, setup.words) for text in corpus.query_texts]
     if setup.grades == "ranked":
         corpus = ranked(corpus, counted, terms, np.concatenate([train, test]))
