@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from foltr.kernel import inlined, kernel
+from foltr.metrics_kernel import add_quality, fill_ideal, room_for
 from foltr.types import Array
 
 CUT = 10
@@ -37,7 +37,7 @@ def gain_table(grades: int) -> Array:
 def ideal_dcg(labels: Array, offsets: Array, grades: int) -> Array:
     """[queries] DCG@10 of the best order of each query's documents."""
     gains, best = gain_table(grades), np.zeros(len(offsets) - 1)
-    _ideal(labels, offsets, gains, np.zeros(grades, dtype=np.int64), best)
+    fill_ideal(labels, offsets, gains, np.zeros(grades, dtype=np.int64), best)
     return best
 
 
@@ -53,14 +53,14 @@ def evaluate(
     """Quality of many rankers; score(features [n, d]) -> float32 [n, rankers]."""
     ideal = ideal_dcg(labels, offsets, grades)
     counted = max(int(np.count_nonzero(ideal)) if empty == "skip" else len(ideal), 1)
+    room = room_for(int(np.diff(offsets).max(initial=0)))
     totals: Array | None = None
     for first, last in _blocks(offsets):
         scores = score(features[offsets[first] : offsets[last]])
         if totals is None:
             totals = np.zeros((2, scores.shape[1]))
         part = offsets[first : last + 1]
-        keys = np.zeros(int(np.diff(part).max()), dtype=np.int64)
-        _add_quality(scores, labels, part, ideal[first:last], gain_table(grades), keys, totals)
+        add_quality(scores, labels, part, ideal[first:last], gain_table(grades), room, totals)
     if totals is None:
         totals = np.zeros((2, 1))
     return Quality(totals[0] / counted, totals[1] / counted)
@@ -73,62 +73,6 @@ def _blocks(offsets: Array) -> list[tuple[int, int]]:
         reach = int(np.searchsorted(offsets, offsets[cuts[-1]] + _BLOCK, side="right")) - 1
         cuts.append(min(max(reach, cuts[-1] + 1), len(offsets) - 1))
     return list(itertools.pairwise(cuts))
-
-
-@kernel
-def _ideal(labels: Array, offsets: Array, gains: Array, counts: Array, best: Array) -> None:
-    grades = counts.size
-    for q in range(offsets.size - 1):
-        for g in range(grades):
-            counts[g] = 0
-        for i in range(offsets[q], offsets[q + 1]):
-            counts[labels[i]] += 1
-        rank = 0
-        for g in range(grades - 1, 0, -1):
-            for _ in range(counts[g]):
-                if rank < gains.shape[1]:
-                    best[q] += gains[g, rank]
-                    rank += 1
-
-
-@kernel
-def _add_quality(
-    scores: Array, labels: Array, offsets: Array, ideal: Array, gains: Array, keys: Array, totals: Array
-) -> None:
-    """totals [2, rankers] += nDCG and MRR of each query; scores start at the first query's first document."""
-    for q in range(ideal.size):
-        if ideal[q] == 0.0:
-            continue
-        first, count = offsets[q] - offsets[0], offsets[q + 1] - offsets[q]
-        for r in range(scores.shape[1]):
-            for i in range(count):
-                keys[i] = key_of(scores[first + i, r], i)
-            dcg, reciprocal = 0.0, 0.0
-            for rank in range(min(gains.shape[1], count)):
-                best = keys[0]
-                for i in range(count):
-                    best = max(best, keys[i])
-                document = _LAST - (best & _LAST)
-                keys[document] = _DONE
-                grade = labels[offsets[q] + document]
-                dcg += gains[grade, rank]
-                if grade > 0 and reciprocal == 0.0:
-                    reciprocal = 1.0 / (rank + 1)
-            totals[0, r] += dcg / ideal[q]
-            totals[1, r] += reciprocal
-
-
-_LAST = np.int64(0xFFFFFFFF)
-_DONE = np.int64(-(2**63))
-
-
-@inlined
-def key_of(score: np.float32, document: int) -> np.int64:
-    """A whole number that grows with the score and, where scores are equal, falls with the document's place."""
-    bits = np.int64(np.float32(score).view(np.int32))
-    if bits < 0:
-        bits = -(bits & np.int64(0x7FFFFFFF))  # as sign and magnitude; both zeros are one
-    return (bits << np.int64(32)) | (_LAST - np.int64(document))
 
 
 def order(scores: Array) -> Array:

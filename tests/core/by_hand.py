@@ -10,7 +10,8 @@ import numpy as np
 from scipy.stats import chisquare, norm
 
 from foltr.data.dataset import Dataset
-from foltr.rankers.kernels import draw_list, scratch
+from foltr.rankers.draw_kernel import draw_list
+from foltr.rankers.scratch import scratch
 from foltr.rng import stream
 
 

@@ -116,7 +116,8 @@ def weighed(scores, shown, clicks, client, losers):
     found = pair_weights(len(ranking), losers == "all-shown", room)
     session = Session(np.zeros((len(scores), 1)), ranking, clicks, scores, 0)
     slow = list_weights(session, losers)
-    assert found == bool(preferences(clicks, losers))
+    assert bool(found) == bool(preferences(clicks, losers))
+    assert all(room.weights[found : len(ranking)] == 0)
     fast = room.weights[: len(ranking)] if found else np.zeros(len(ranking))
     return ranking, slow, fast
 

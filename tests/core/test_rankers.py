@@ -9,8 +9,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import kstest
 
-from foltr.intrinsics import dot
-from foltr.kernel import kernel
 from foltr.learners.pdgd_kernel import add_gradient, scale_back
 from foltr.rankers import Linear, Mlp
 from foltr.rankers.kernels import exp_of_nonpositive, mlp_score, score_list, sigmoid, top_list
@@ -73,7 +71,7 @@ def test_compiled_scores_are_those_of_the_ranker(ranker, seed):
     parameters, features, _ = example(ranker, seed)
     hidden, relu = shape(ranker)
     room = room_for(np.zeros(4), 4, hidden=hidden, size=len(parameters))
-    score_list(read_only(features), 2, 4, parameters, hidden, relu, room, 0)  # documents 2 .. 5 of six
+    score_list(read_only(features), 2, 4, parameters, hidden, relu, room, 0, 2)  # documents 2 .. 5 of six
     assert room.scores == pytest.approx(ranker.score(parameters, features[2:]), abs=1e-12)
     if hidden:
         alone = mlp_score(read_only(features)[3], parameters, hidden, relu, room.units)
@@ -144,16 +142,3 @@ def test_scaling_back_keeps_the_direction_and_leaves_the_short_alone():
     scale_back(short, 1.0)
     assert long == pytest.approx([0.6, -0.8])
     assert short.tolist() == [0.3, -0.4]
-
-
-@kernel
-def dot_of(row, weights):
-    return dot(row, weights)
-
-
-@pytest.mark.parametrize("width", [1, 2, 15, 16, 17, 31, 32, 46, 136, 700])
-def test_a_dot_product_reads_every_feature_and_none_beyond(width):
-    padded = np.full(width + 32, np.nan, np.float32)
-    padded[16 : 16 + width] = stream(1, purpose="data").normal(width)
-    row, weights = padded[16 : 16 + width], stream(2, purpose="data").normal(width)
-    assert dot_of(row, weights) == pytest.approx(float(row.astype(float) @ weights), abs=1e-12)

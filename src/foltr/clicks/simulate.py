@@ -27,11 +27,9 @@ def click_list(
     start: np.uint64, stride: np.uint64, position: int, clicks: Array,
 ) -> None:  # fmt: skip
     """Clicks on the documents first + ranking[0 .. shown]."""
-    for rank in range(shown):
-        clicks[rank] = False
-    for rank in range(shown):
+    looking = True
+    for rank in range(shown):  # without a branch on chance, which no processor can foresee
         grade = labels[first + ranking[rank]]
-        if uniform_at(start, stride, position + 2 * rank) < click[rank, grade]:
-            clicks[rank] = True
-            if uniform_at(start, stride, position + 2 * rank + 1) < stop[grade]:
-                break
+        clicked = looking & (uniform_at(start, stride, position + 2 * rank) < click[rank, grade])
+        clicks[rank] = clicked
+        looking &= not (clicked & (uniform_at(start, stride, position + 2 * rank + 1) < stop[grade]))

@@ -1,5 +1,6 @@
 """The default engine: clients in machine code, spread over threads, equal to the bit for any number of them."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeAlias
@@ -16,10 +17,12 @@ from foltr.learners.pdgd import Pdgd
 from foltr.learners.pdgd_kernel import train_clients
 from foltr.privacy.mechanisms import NoPrivacy, RandomizedResponse, clip_radius
 from foltr.rankers import Linear, Mlp
-from foltr.rankers.kernels import Scratch, scratch
+from foltr.rankers.scratch import Scratch, scratch
 from foltr.types import Array, Online
 
-Job: TypeAlias = tuple[Scratch, Cohort, slice]  # what one thread does: in which room, for whom, into which rows
+Job: TypeAlias = tuple[Cohort, slice]  # what a thread does at a time: for whom, into which rows
+_SHARE = 2000  # interactions that are worth a call
+_SHARES = 8  # of each thread at most: one that is held up leaves more to the others
 
 
 class Compiled(NamedTuple):
@@ -80,21 +83,30 @@ class Compiled(NamedTuple):
         return jobs, Online(*np.empty((2, interactions)))
 
     def _spread(self, part: Callable[[Scratch, Cohort, slice], None], jobs: list[Job]) -> None:
-        """Runs `part` on runs of neighbouring clients, one for each thread."""
+        """Runs `part` on runs of neighbouring clients, on as many threads as there are rooms."""
         if self.threads is None:
             for job in jobs:
-                part(*job)
-        else:
-            list(self.threads.map(lambda job: part(*job), jobs))
+                part(self.rooms[0], *job)
+            return
+        free = list(self.rooms)
+
+        def in_a_room(job: Job) -> None:
+            room = free.pop()
+            part(room, *job)
+            free.append(room)
+
+        list(self.threads.map(in_a_room, jobs))
 
     def _divided(self, clients: Array, steps: Array) -> Iterator[Job]:
         slots = np.concatenate([[0], np.cumsum(steps)[:-1]])
-        cuts = np.linspace(0, len(clients), min(len(self.rooms), len(clients)) + 1).astype(int)
+        threads = len(self.rooms)
+        shares = 1 if threads == 1 else threads * max(1, min(_SHARES, int(steps.sum()) // (threads * _SHARE)))
+        cuts = np.linspace(0, len(clients), min(shares, len(clients)) + 1).astype(int)
         pools, start, stop, users = self._held(clients)
-        for room, a, b in zip(self.rooms, cuts[:-1], cuts[1:], strict=False):
+        for a, b in itertools.pairwise(cuts):
             rows = slice(int(a), int(b))
             own = (part[rows] for part in (start, stop))
-            yield room, Cohort(clients[rows], steps[rows], slots[rows], users[rows], pools, *own), rows
+            yield Cohort(clients[rows], steps[rows], slots[rows], users[rows], pools, *own), rows
 
     def _held(self, clients: Array) -> Holdings:
         """What these clients hold; everybody everything, if nothing else was said."""

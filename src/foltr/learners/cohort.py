@@ -105,7 +105,7 @@ def list_ndcg(data: Collection, query: int, ranking: Array, shown: int) -> float
 @kernel
 def first_click(clicks: Array, shown: int) -> float:
     """MaxRR: 1 / rank of the first click within 10, 0 without one."""
-    for rank in range(min(shown, 10)):
-        if clicks[rank]:
-            return 1.0 / (rank + 1)
-    return 0.0
+    first = np.inf
+    for rank in range(min(shown, 10) - 1, -1, -1):  # from below, because where it is cannot be foreseen
+        first = rank + 1.0 if clicks[rank] else first
+    return 1.0 / first

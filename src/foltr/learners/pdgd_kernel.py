@@ -9,9 +9,14 @@ import math
 import numpy as np
 
 from foltr.clicks.simulate import click_list
+from foltr.intrinsics.lanes import LANES
+from foltr.intrinsics.lists import weigh
+from foltr.intrinsics.products import add_rows
 from foltr.kernel import kernel
 from foltr.learners.cohort import Cohort, Collection, first_click, first_query, list_ndcg, next_query, user_at
-from foltr.rankers.kernels import Scratch, draw_list, mlp_score, score_list
+from foltr.rankers.draw_kernel import draw_list
+from foltr.rankers.kernels import mlp_score, score_list
+from foltr.rankers.scratch import Scratch
 from foltr.rng import CLICKS, QUERIES, RANKING, address
 from foltr.types import Array
 
@@ -36,9 +41,10 @@ def train_clients(
     coming = first_query(cohort, 0, first_step, seed, round)
     for c in range(cohort.clients.size):
         begun = starts[min(c, starts.shape[0] - 1)]
+        own = room.own
         for p in range(begun.size):
-            out[c, p] = begun[p]
-        theta = begun if summed else out[c]
+            own[p] = begun[p]
+        theta = begun if summed else own
         queries_at = address(seed, round, cohort.clients[c], QUERIES)
         ranking_at = address(seed, round, cohort.clients[c], RANKING)
         clicks_at = address(seed, round, cohort.clients[c], CLICKS)
@@ -48,7 +54,8 @@ def train_clients(
             first = data.offsets[query]
             count = data.offsets[query + 1] - first
             length = min(shown, count)
-            score_list(data.features, first, count, theta, hidden, relu, room, data.offsets[coming])
+            after = data.offsets[coming], data.offsets[coming + 1]
+            score_list(data.features, first, count, theta, hidden, relu, room, after[0], after[1])
             user = user_at(cohort, c, first_step + step, click.shape[0], seed, round)
             draw_list(count, length, ranking_at[0], ranking_at[1], (first_step + step) * DRAWS, room)
             click_list(
@@ -60,19 +67,22 @@ def train_clients(
             max_rr[slot] = first_click(room.clicks, length)
             if pull > 0.0:
                 for p in range(begun.size):
-                    room.drift[p] = out[c, p] - begun[p]
-            if pair_weights(length, all_shown, room):
-                add_gradient(data.features, first, length, theta, hidden, relu, rate, room, out[c])
+                    room.drift[p] = own[p] - begun[p]
+            weighed = pair_weights(length, all_shown, room)
+            if weighed > 0:
+                add_gradient(data.features, first, weighed, theta, hidden, relu, rate, room, own)
             if pull > 0.0:
                 for p in range(begun.size):
-                    out[c, p] -= rate * pull * room.drift[p]
+                    own[p] -= rate * pull * room.drift[p]
             if clip > 0.0:
-                scale_back(out[c], clip)
+                scale_back(own, clip)
+        for p in range(own.size):
+            out[c, p] = own[p]
 
 
 @kernel
-def pair_weights(shown: int, all_shown: bool, room: Scratch) -> bool:
-    """Sum of pair weights for each shown document; False if there is no pair."""
+def pair_weights(shown: int, all_shown: bool, room: Scratch) -> int:
+    """Sum of pair weights for each shown document; returns how many of them are in pairs, counted from the top."""
     clicks, weights, winners, losers = room.clicks, room.weights, room.winners, room.losers
     last, won, lost = -1, 0, 0
     for rank in range(shown):
@@ -86,35 +96,50 @@ def pair_weights(shown: int, all_shown: bool, room: Scratch) -> bool:
         lost += not clicks[rank]
         room.shares[rank] = 1.0 / room.masses[rank]
     if last < 0 or lost == 0:
-        return False
-    one_scale = room.shifts[0] == room.shifts[reach - 1]
+        return 0
+    if room.shifts[0] == room.shifts[reach - 1]:
+        weigh_pairs(won, lost, reach, room)
+    else:
+        weigh_pairs_across_scales(won, lost, room)
+    at = 0
     for winner in winners[:won]:
         total = 0.0
         for loser in losers[:lost]:
-            i, j = min(winner, loser), max(winner, loser)
-            weight = pair_weight(i, j, room) if one_scale else pair_weight_across_scales(i, j, room)
+            weight = room.pair_weights[at]
             weights[loser] -= weight
             total += weight
+            at += 1
         weights[winner] += total
-    return True
+    return reach
 
 
 @kernel
-def pair_weight(i: int, j: int, room: Scratch) -> float:
-    """rho * sigma' of the documents at ranks i < j."""
-    high, low = room.chosen[i], room.chosen[j]
-    ratio = min(high, low) / max(high, low)
-    odds = 1.0
-    rank = i + 1
-    while rank <= j:  # a few ranks: as a range the compiler would prepare for many
-        odds *= (max(room.masses[rank] - low, 0.0) + high) * room.shares[rank]
-        rank += 1
-    return ratio / ((1.0 + ratio) * (1.0 + ratio) * (1.0 + odds))
+def weigh_pairs(won: int, lost: int, reach: int, room: Scratch) -> None:
+    """rho * sigma' of every pair, several at a time."""
+    pairs = room.pairs
+    at = 0
+    for winner in room.winners[:won]:
+        for loser in room.losers[:lost]:
+            i, j = min(winner, loser), max(winner, loser)
+            pairs[0, at], pairs[1, at] = i, j
+            pairs[2, at], pairs[3, at] = room.chosen[i], room.chosen[j]
+            at += 1
+    for some in range(0, at, LANES):
+        weigh(pairs, some, room.masses, room.shares, reach, room.pair_weights)
+
+
+@kernel
+def weigh_pairs_across_scales(won: int, lost: int, room: Scratch) -> None:
+    at = 0
+    for winner in room.winners[:won]:
+        for loser in room.losers[:lost]:
+            room.pair_weights[at] = pair_weight_across_scales(min(winner, loser), max(winner, loser), room)
+            at += 1
 
 
 @kernel
 def pair_weight_across_scales(i: int, j: int, room: Scratch) -> float:
-    """The same from scores, where the shift changed somewhere in the list."""
+    """rho * sigma' of the documents at ranks i < j from scores, where the shift changed somewhere in the list."""
     upper, lower = room.scores[room.ranking[i]], room.scores[room.ranking[j]]
     ratio = math.exp(-abs(upper - lower))
     odds = 1.0
@@ -134,11 +159,9 @@ def add_gradient(
         add_mlp_gradient(features, first, shown, theta, hidden, relu, rate, room, out)
         return
     for rank in range(shown):
-        weight = rate * room.weights[rank]
-        if weight != 0.0:
-            row = features[first + room.ranking[rank]]
-            for j in range(row.size):
-                out[j] += weight * np.float64(row[j])
+        room.rows[rank] = (first + room.ranking[rank]) * features.shape[1]
+        room.steps[rank] = rate * room.weights[rank]
+    add_rows(features.reshape(-1), room.rows, room.steps, shown, out)
 
 
 @kernel

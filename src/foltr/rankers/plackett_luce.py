@@ -1,6 +1,6 @@
 """Plackett-Luce: a distribution over rankings in which each next document is drawn in proportion to exp(score).
 
-Source: S0 equations 1 and 2. Readable twins of `rankers.kernels`: both use the same numbers of a stream in the same
+Source: S0 equations 1 and 2. Readable twins of `draw_kernel`: both use the same numbers of a stream in the same
 way, so they draw the same lists.
 
 Differs from the paper: a document is drawn from all of them and drawn again if it is already in the list, which is
@@ -10,7 +10,7 @@ its documents are taken out.
 
 import numpy as np
 
-from foltr.rankers.kernels import CROWDED
+from foltr.rankers.draw_kernel import CROWDED
 from foltr.rng import Stream
 from foltr.types import Array
 

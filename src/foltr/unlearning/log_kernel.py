@@ -8,7 +8,9 @@ from foltr.clicks.simulate import click_list
 from foltr.kernel import kernel
 from foltr.learners.cohort import Cohort, Collection, drawn_query, first_click, list_ndcg, user_at
 from foltr.learners.pdgd_kernel import DRAWS, add_gradient, pair_weights
-from foltr.rankers.kernels import Scratch, draw_list, exp_of_nonpositive, score_list
+from foltr.rankers.draw_kernel import draw_list
+from foltr.rankers.kernels import exp_of_nonpositive, score_list
+from foltr.rankers.scratch import Scratch
 from foltr.rng import CLICKS, QUERIES, RANKING, address
 from foltr.types import Array
 
@@ -41,7 +43,7 @@ def step_clients(
             first = data.offsets[queries[row]]
             count = data.offsets[queries[row] + 1] - first
             length = min(shown, count)
-            score_list(data.features, first, count, theta, hidden, relu, room, first)
+            score_list(data.features, first, count, theta, hidden, relu, room, first, first)
             if recording:
                 user = user_at(cohort, c, first_step + step, click.shape[0], seed, round)
                 search(data, first, count, length, click[user], stop[user], seed, round, cohort.clients[c],
@@ -55,8 +57,9 @@ def step_clients(
                 room.ranking[rank] = rankings[row, rank]
                 room.clicks[rank] = clicks[row, rank]
             weigh_list(count, length, room, listed)
-            if pair_weights(length, all_shown, room):
-                add_gradient(data.features, first, length, theta, hidden, relu, rate, room, theta)
+            weighed = pair_weights(length, all_shown, room)
+            if weighed > 0:
+                add_gradient(data.features, first, weighed, theta, hidden, relu, rate, room, theta)
 
 
 @kernel

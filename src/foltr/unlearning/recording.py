@@ -10,7 +10,7 @@ import numpy as np
 from foltr.errors import SpecError
 from foltr.federation.rounds import Task
 from foltr.learners.cohort import Cohort, Collection, Holdings, collection_of, everything
-from foltr.rankers.kernels import Scratch
+from foltr.rankers.scratch import Scratch
 from foltr.types import Array, Online
 from foltr.unlearning.log_kernel import step_clients
 from foltr.unlearning.logs import Log

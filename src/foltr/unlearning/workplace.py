@@ -8,7 +8,7 @@ from foltr.errors import SpecError
 from foltr.federation.rounds import Task
 from foltr.learners.pdgd import Pdgd
 from foltr.rankers import Mlp
-from foltr.rankers.kernels import Scratch, scratch
+from foltr.rankers.scratch import Scratch, scratch
 
 LONGEST = np.iinfo(np.int16).max  # documents of a query that a log can number
 

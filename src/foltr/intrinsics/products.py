@@ -1,0 +1,122 @@
+"""Features times weights: of several documents at once, and the list that comes next fetched meanwhile."""
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numba
+from llvmlite import ir
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from foltr.intrinsics import lanes
+from foltr.intrinsics.lanes import DOUBLES, FLOATS, INT, LANES, MASK, arrays, constant
+
+ROWS = 4  # dot products made together
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def prefetch(typing: Any, array: Any, index: Any) -> Any:  # noqa: ARG001
+    """Ask the processor to bring array[index] (of a flat array) near, without waiting for it.
+
+    Near is the second cache: what is being worked on now keeps the first, which a long list would fill.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        (flat,) = arrays(context, builder, signature, arguments, 0)
+        pointer = builder.bitcast(builder.gep(flat.data, [arguments[1]]), ir.IntType(8).as_pointer())
+        function = lanes.function(builder, "llvm.prefetch.p0", ir.VoidType(), [pointer.type, INT, INT, INT])
+        builder.call(function, [pointer, INT(0), INT(2), INT(1)])  # read, into the second cache, data
+        return context.get_dummy_value()
+
+    return numba.types.void(array, index), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def dots(typing: Any, flat: Any, rows: Any, weights: Any, out: Any, place: Any) -> Any:  # noqa: ARG001
+    """out[place .. place + ROWS] = sums of weights (float64) times what follows each of flat[rows] (float32).
+
+    Weights are read once for all rows. The last few are read under a mask: left to itself the compiler takes them one
+    by one. Every sum is made in the same order, wherever its row stands.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        features, weighing, result = arrays(context, builder, signature, arguments, 0, 2, 3)
+        starts = [builder.gep(features.data, [builder.extract_value(arguments[1], r)]) for r in range(ROWS)]
+        sums = _sums(builder, starts, weighing.data, builder.extract_value(weighing.shape, 0))
+        four = _gathered(builder, sums)
+        lanes.store(builder, four, result.data, arguments[4])
+        return context.get_dummy_value()
+
+    return numba.types.void(flat, rows, weights, out, place), generate
+
+
+def _sums(builder: Any, starts: Sequence[Any], weights: Any, size: Any) -> list[Any]:
+    """For each row LANES sums, each of every LANES-th product."""
+    index, nothing = size.type, constant(0.0)
+    fused = lanes.function(builder, f"llvm.fma.v{LANES}f64", DOUBLES, [DOUBLES] * 3)
+    totals = [cgutils.alloca_once_value(builder, nothing) for _ in starts]
+
+    def add(total: Any, some: Any, others: Any) -> None:
+        builder.store(builder.call(fused, [builder.fpext(some, DOUBLES), others, builder.load(total)]), total)
+
+    whole = builder.and_(size, index(-LANES))
+    with cgutils.for_range_slice(builder, index(0), whole, index(LANES), index) as (position, _):
+        weighing = lanes.load(builder, weights, position, DOUBLES)
+        for start, total in zip(starts, totals, strict=True):
+            add(total, lanes.load(builder, start, position, FLOATS), weighing)
+    with builder.if_then(builder.icmp_signed("<", whole, size)):
+        few = lanes.first(builder, builder.sub(size, whole))
+        weighing = lanes.masked(builder, weights, whole, DOUBLES, few)
+        for start, total in zip(starts, totals, strict=True):
+            add(total, lanes.masked(builder, start, whole, FLOATS, few), weighing)
+    return [builder.load(total) for total in totals]
+
+
+def _gathered(builder: Any, sums: list[Any]) -> Any:
+    """One vector of the total of each of ROWS vectors."""
+
+    def chosen(one: Any, other: Any, places: list[int]) -> Any:
+        return builder.shuffle_vector(one, other, ir.Constant(ir.VectorType(INT, len(places)), places))
+
+    halves = [builder.fadd(chosen(s, s, [0, 1, 2, 3]), chosen(s, s, [4, 5, 6, 7])) for s in sums]
+    one, other = (
+        builder.fadd(chosen(a, b, [0, 4, 2, 6]), chosen(a, b, [1, 5, 3, 7])) for a, b in (halves[:2], halves[2:])
+    )
+    return builder.fadd(chosen(one, other, [0, 1, 4, 5]), chosen(one, other, [2, 3, 6, 7]))
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def add_rows(typing: Any, flat: Any, rows: Any, weights: Any, count: Any, out: Any) -> Any:  # noqa: ARG001
+    """out (float64) += weights[r] times what follows flat[rows[r]] (float32), for r < count; out is written once."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        features, places, weighing, result = arrays(context, builder, signature, arguments, 0, 1, 2, 4)
+        size, count = builder.extract_value(result.shape, 0), arguments[3]
+        index, loop = size.type, cgutils.for_range_slice
+        fused = lanes.function(builder, f"llvm.fma.v{LANES}f64", DOUBLES, [DOUBLES] * 3)
+        total = cgutils.alloca_once(builder, DOUBLES)
+
+        def add(position: Any, read: Any) -> Any:
+            """The sums from one position on; `read` says how to read there."""
+            builder.store(read(result.data, position, DOUBLES), total)
+            with loop(builder, index(0), count, index(1), index) as (row, _):
+                weight = lanes.spread(builder, builder.load(builder.gep(weighing.data, [row])))
+                start = builder.gep(features.data, [builder.load(builder.gep(places.data, [row]))])
+                values = builder.fpext(read(start, position, FLOATS), DOUBLES)
+                builder.store(builder.call(fused, [values, weight, builder.load(total)]), total)
+            return builder.load(total)
+
+        whole = builder.and_(size, index(-LANES))
+        with loop(builder, index(0), whole, index(LANES), index) as (position, _):
+            sums = add(position, functools.partial(lanes.load, builder))
+            lanes.store(builder, sums, result.data, position)
+        with builder.if_then(builder.icmp_signed("<", whole, size)):
+            few = lanes.first(builder, builder.sub(size, whole))
+            sums = add(whole, functools.partial(lanes.masked, builder, mask=few))
+            write = lanes.function(builder, f"llvm.masked.store.v{LANES}f64.p0", ir.VoidType(),
+                              [DOUBLES, DOUBLES.as_pointer(), INT, MASK])  # fmt: skip
+            builder.call(write, [sums, lanes.at(builder, result.data, whole, DOUBLES), INT(8), few])
+        return context.get_dummy_value()
+
+    return numba.types.void(flat, rows, weights, count, out), generate

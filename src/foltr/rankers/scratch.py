@@ -1,0 +1,68 @@
+"""Room for kernels to work in; one for each thread, made once."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from foltr.intrinsics.lanes import LANES
+from foltr.intrinsics.room import room
+from foltr.types import Array
+
+BLOCK = LANES  # documents whose masses are compared at once
+
+
+class Scratch(NamedTuple):
+    scores: Array  # [longest list]; up to a whole line may be written
+    mass: Array  # [blocks, BLOCK] of the documents in their order
+    reach: Array  # [blocks, BLOCK] mass up to and with each document
+    ends: Array  # [groups, BLOCK] reach of the last document of each block, infinite for those past the last
+    taken: Array  # [longest list] bool, false between lists
+    ranking: Array  # [shown]
+    clicks: Array  # [shown] bool
+    chosen: Array  # [shown] mass of the document at each rank
+    masses: Array  # [shown] mass that remained before each rank
+    shares: Array  # [shown] 1 / masses
+    shifts: Array  # [shown] the score by which the masses at a rank are shifted
+    weights: Array  # [shown]
+    steps: Array  # [shown] weights times the learning rate
+    rows: Array  # [shown] where the features of the document at each rank begin
+    winners: Array  # [shown] clicked ranks
+    losers: Array  # [shown] ranks preferred less
+    pairs: Array  # [4, winners x losers] higher rank, lower rank, and the masses of the documents there
+    pair_weights: Array  # [winners x losers]
+    units: Array  # [hidden]
+    signal: Array  # [hidden]
+    change: Array  # [P]
+    drift: Array  # [P] how far a client has come since the start of the round
+    own: Array  # [P] a client's parameters
+
+
+def scratch(longest: int, shown: int, hidden: int, size: int) -> Scratch:
+    blocks = -(-longest // BLOCK)
+    groups = -(-blocks // BLOCK)
+    pairs = -(-(shown // 2) * (shown - shown // 2) // LANES) * LANES
+    return Scratch(
+        scores=room(longest),
+        mass=room(blocks, BLOCK),
+        reach=room(blocks, BLOCK),
+        ends=room(groups, BLOCK),
+        taken=room(longest, kind=bool),
+        ranking=room(shown, kind=np.int64),
+        clicks=room(shown, kind=bool),
+        chosen=room(shown),
+        masses=room(shown),
+        shares=room(shown),
+        shifts=room(shown),
+        weights=room(shown),
+        steps=room(shown),
+        rows=room(shown, kind=np.int64),
+        winners=room(shown, kind=np.int64),
+        losers=room(shown, kind=np.int64),
+        pairs=room(4, pairs),
+        pair_weights=room(pairs),
+        units=room(max(hidden, 1)),
+        signal=room(max(hidden, 1)),
+        change=room(size),
+        drift=room(size),
+        own=room(size),
+    )
