@@ -69,11 +69,12 @@ TIED = [1.0, 1.0, 0.0, 1.0]
 CONCENTRATED = [0.0, 3.0, -1.0, -2.0, -2.5]  # one document holds most of the mass: it is taken out when drawn
 TWO_CLUSTERS = [0.0, -1.0, -300.0, -300.5, -301.0]  # after the first two the masses are shifted anew
 LONG = [0.0, 4.0, *[-1.0] * 20, 2.0, 3.0]  # more than one block of documents
+LONGER = [1.0, *np.linspace(-3, 3, 140).tolist(), 0.5]  # more than one group of blocks
 
 
 @pytest.mark.parametrize(
     ("scores", "shown"),
-    [(MILD, 3), (MILD, 5), (TIED, 4), (CONCENTRATED, 3), (CONCENTRATED, 5), (TWO_CLUSTERS, 5), (LONG, 2)],
+    [(MILD, 3), (MILD, 5), (TIED, 4), (CONCENTRATED, 3), (CONCENTRATED, 5), (TWO_CLUSTERS, 5), (LONG, 2), (LONGER, 1)],
 )
 def test_lists_come_as_often_as_their_probability_says(scores, shown):
     room, draws = room_for(scores, shown), stream(7, purpose="ranking")
@@ -82,17 +83,32 @@ def test_lists_come_as_often_as_their_probability_says(scores, shown):
         ranking: math.exp(plackett_luce.log_probability(np.array(scores), ranking))
         for ranking in rankings(len(scores), shown)
     }
-    assert fit(lists, expected) > 1e-3  # false alarm 1 in 1,000 for each of the seven
+    assert fit(lists, expected) > 1e-3  # false alarm 1 in 1,000 for each of the eight
 
 
 def test_those_scores_reach_every_branch_of_the_sampler():
     room = room_for(CONCENTRATED, 3)
     assert draw(room, 3, stream(7, purpose="ranking"))[0] == 1, "take another seed: here the heavy one must come first"
-    assert room.mass.ravel()[1] == 0.0  # taken out
+    reach = room.reach.ravel()
+    assert reach[1] == reach[0]  # taken out: no draw falls on it any more
     assert len(set(room.shifts.tolist())) == 1  # and nothing shifted
     room = room_for(TWO_CLUSTERS, 5)
     draw(room, 5, stream(7, purpose="ranking"))
     assert room.shifts.tolist() == [0.0, 0.0, -300.0, -300.0, -300.0]
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [[math.nan] * 12, [math.inf] * 12, [-math.inf] * 12, [0.0, *[-math.inf] * 11], [math.inf, math.nan, *range(10)]],
+    ids=["nan", "inf", "-inf", "one number", "mixed"],
+)
+def test_a_list_of_scores_that_are_no_numbers_comes_to_an_end(scores):
+    room = room_for(scores, 10)
+    for i in range(20):
+        ranking = draw(room, 10, stream(9, purpose="ranking").skip(1000 * i)).tolist()
+        assert len(set(ranking)) == 10
+        assert set(ranking) <= set(range(12))
+        assert np.isfinite(room.masses).all()
 
 
 @pytest.mark.parametrize("scores", [MILD, TIED, CONCENTRATED])

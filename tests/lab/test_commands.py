@@ -84,6 +84,15 @@ def test_too_little_memory_is_told_without_a_traceback(command, tiny, monkeypatc
     assert answer.err.startswith("foltr: not enough memory (Unable to allocate 8.00 TiB); use fewer clients")
 
 
+@pytest.mark.parametrize("kind", ["pdgd", "evolution"])
+def test_a_ranker_that_runs_away_is_told_and_nothing_is_kept(kind, command, tiny, tmp_path):
+    out = tmp_path / "away"
+    answer = command("run", tiny, "--set", f"learner={{kind='{kind}', rate=1e308}}", "--out", out, "--jobs", 1)
+    assert answer.code == 2
+    assert "the ranker's parameters are no longer numbers; lower learner.rate (it is 1e+308)" in answer.err
+    assert not list(out.rglob("*.npz"))
+
+
 def test_a_fault_of_the_program_itself_is_not_hidden(command, tiny, monkeypatch):
     def faulty(*_, **__):
         raise ZeroDivisionError("a fault")

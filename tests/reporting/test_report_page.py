@@ -133,6 +133,16 @@ def test_everything_is_escaped(make_run, full, tmp_path):
     assert words(page).count("alert('x')") >= 10
 
 
+def test_the_page_says_how_long_it_took(make_run, parts, tmp_path):
+    text = words(page_of(tmp_path, make_run()))
+    assert "this call took 2 min 00 s" in text
+    assert "time of single runs, all settings 1 min 14 s" in text  # six settings of 12.3 s
+    named = [{**one, "label": {**one["label"], "part": "AB"[one["index"] % 2]}} for one in parts.settings()]
+    text = words(page_of(tmp_path, make_run("other", settings=named, started="at noon")))
+    assert "this call took" not in text
+    assert "time of single runs, A 36.9 s time of single runs, B 36.9 s" in text
+
+
 def test_synthetic_and_quick_are_badges(make_run, parts, tmp_path):
     made_up = parts.setting(0, {}, data={**parts.data, "name": "synthetic-mq2007", "note": "embedded"})
     page = page_of(tmp_path, make_run(settings=[made_up], quick=True))

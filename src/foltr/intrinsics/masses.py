@@ -54,27 +54,39 @@ def fill_masses(typing: Any, scores: Any, blocks: Any, shift: Any, mass: Any) ->
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def stack(typing: Any, mass: Any, blocks: Any, reach: Any, ends: Any) -> Any:  # noqa: ARG001
-    """reach = mass of all documents up to and with each; ends = reach of the last of each block. Returns the whole."""
+def stack(typing: Any, mass: Any, groups: Any, reach: Any, ends: Any) -> Any:  # noqa: ARG001
+    """reach = mass of all documents up to and with each; ends = reach of the last of each block. Returns the whole.
+
+    A group is LANES blocks of LANES documents. Everything is written a vector at a time: one that is read whole while
+    parts of it are still on their way to memory would have to wait for them.
+    """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         masses, sums, last = arrays(context, builder, signature, arguments, 0, 2, 3)
         index = arguments[1].type
         passed = cgutils.alloca_once_value(builder, DOUBLE(0.0))
-        with cgutils.for_range_slice(builder, index(0), arguments[1], index(1), index) as (block, _):
-            position = builder.mul(block, index(LANES))
-            within = lanes.load(builder, masses.data, position, DOUBLES)
-            step = 1
-            while step < LANES:
-                within = builder.fadd(within, _moved(builder, within, step))
-                step *= 2
-            before = builder.load(passed)
-            lanes.store(builder, builder.fadd(within, lanes.spread(builder, before)), sums.data, position)
-            builder.store(builder.fadd(before, builder.extract_element(within, INT(LANES - 1))), passed)
-            builder.store(builder.load(passed), builder.gep(last.data, [block]))
+        with cgutils.for_range_slice(builder, index(0), arguments[1], index(1), index) as (group, _):
+            so_far, of_blocks = builder.load(passed), constant(0.0)
+            for block in range(LANES):
+                at = builder.add(builder.mul(group, index(LANES * LANES)), index(LANES * block))
+                within = _running(builder, lanes.load(builder, masses.data, at, DOUBLES))
+                lanes.store(builder, builder.fadd(within, lanes.spread(builder, so_far)), sums.data, at)
+                so_far = builder.fadd(so_far, builder.extract_element(within, INT(LANES - 1)))
+                of_blocks = builder.insert_element(of_blocks, so_far, INT(block))
+            lanes.store(builder, of_blocks, last.data, builder.mul(group, index(LANES)))
+            builder.store(so_far, passed)
         return builder.load(passed)
 
-    return numba.types.float64(mass, blocks, reach, ends), generate
+    return numba.types.float64(mass, groups, reach, ends), generate
+
+
+def _running(builder: Any, values: Any) -> Any:
+    """Sums of the values up to and with each lane."""
+    step = 1
+    while step < LANES:
+        values = builder.fadd(values, _moved(builder, values, step))
+        step *= 2
+    return values
 
 
 def _exp(builder: Any, x: Any) -> Any:

@@ -11,7 +11,7 @@ from foltr.intrinsics.lists import passed
 from foltr.intrinsics.masses import fill_masses, highest, stack
 from foltr.kernel import kernel
 from foltr.rankers.kernels import exp_of_nonpositive
-from foltr.rankers.scratch import BLOCK, Scratch
+from foltr.rankers.scratch import BLOCK, GROUP, Scratch
 from foltr.rng import uniform_at
 from foltr.types import Array
 
@@ -25,25 +25,22 @@ _FADED = 1e-100  # of the largest mass at the last shift; far above where double
 def draw_list(count: int, shown: int, start: np.uint64, stride: np.uint64, position: int, room: Scratch) -> None:
     """A Plackett-Luce list of the scored documents, with what pair weights need to know of each rank."""
     scores, taken, ranking = room.scores, room.taken, room.ranking
-    blocks = (count + BLOCK - 1) // BLOCK
-    groups = (blocks + BLOCK - 1) // BLOCK
-    mass, ends = room.mass.reshape(-1), room.ends.reshape(-1)
+    blocks, groups = (count + BLOCK - 1) // BLOCK, (count + GROUP - 1) // GROUP
+    mass = room.mass.reshape(-1)
     for i in range(count, blocks * BLOCK):
         scores[i] = -np.inf
-    for b in range(blocks, groups * BLOCK):
-        ends[b] = np.inf
+    for i in range(blocks * BLOCK, groups * GROUP):
+        mass[i] = 0.0
     shift = highest(scores, blocks)
     fill_masses(scores, blocks, shift, mass)
-    whole = stack_up(room, blocks)
+    whole = stacked(count, groups, room)
     remaining = whole
     for rank in range(shown):
         if remaining < CROWDED * whole:
-            for above in range(rank):
-                mass[ranking[above]] = 0.0
-            whole = stack_up(room, blocks)
+            whole = stack(room.mass, groups, room.reach, room.ends)
             if whole < _FADED:
                 shift = shift_to_remaining(scores, count, taken, mass)
-                whole = stack_up(room, blocks)
+                whole = stacked(count, groups, room)
             remaining = whole
         document = find(room.reach, room.ends, groups, count, uniform_at(start, stride, position) * whole)
         position += 1
@@ -56,15 +53,20 @@ def draw_list(count: int, shown: int, start: np.uint64, stride: np.uint64, posit
         room.masses[rank] = remaining
         room.shifts[rank] = shift
         remaining -= mass[document]
+        mass[document] = 0.0
     for rank in range(shown):
         taken[ranking[rank]] = False
 
 
 @kernel
-def stack_up(room: Scratch, blocks: int) -> float:
-    """Running sums of the masses; the whole."""
-    whole: float = stack(room.mass, blocks, room.reach, room.ends)
-    room.ends[(blocks - 1) // BLOCK, (blocks - 1) % BLOCK] = np.inf  # the last block takes what rounding leaves over
+def stacked(count: int, groups: int, room: Scratch) -> float:
+    """Running sums of the masses. Where scores are no numbers all documents are alike: a list must come to an end."""
+    whole: float = stack(room.mass, groups, room.reach, room.ends)
+    if not 0.0 < whole < np.inf:
+        mass = room.mass.reshape(-1)
+        for i in range(count):
+            mass[i] = not room.taken[i]
+        whole = stack(room.mass, groups, room.reach, room.ends)
     return whole
 
 

@@ -9,13 +9,14 @@ from foltr.intrinsics.room import room
 from foltr.types import Array
 
 BLOCK = LANES  # documents whose masses are compared at once
+GROUP = BLOCK * LANES  # documents of as many blocks as are compared at once
 
 
 class Scratch(NamedTuple):
-    scores: Array  # [longest list]; up to a whole line may be written
-    mass: Array  # [blocks, BLOCK] of the documents in their order
+    scores: Array  # [longest list]; what follows up to a whole group is its own
+    mass: Array  # [blocks, BLOCK] of the documents in their order, 0 when taken
     reach: Array  # [blocks, BLOCK] mass up to and with each document
-    ends: Array  # [groups, BLOCK] reach of the last document of each block, infinite for those past the last
+    ends: Array  # [groups, LANES] reach of the last document of each block
     taken: Array  # [longest list] bool, false between lists
     ranking: Array  # [shown]
     clicks: Array  # [shown] bool
@@ -38,14 +39,14 @@ class Scratch(NamedTuple):
 
 
 def scratch(longest: int, shown: int, hidden: int, size: int) -> Scratch:
-    blocks = -(-longest // BLOCK)
-    groups = -(-blocks // BLOCK)
+    groups = -(-longest // GROUP)
+    blocks = groups * LANES
     pairs = -(-(shown // 2) * (shown - shown // 2) // LANES) * LANES
     return Scratch(
-        scores=room(longest),
+        scores=room(blocks * BLOCK)[:longest],
         mass=room(blocks, BLOCK),
         reach=room(blocks, BLOCK),
-        ends=room(groups, BLOCK),
+        ends=room(groups, LANES),
         taken=room(longest, kind=bool),
         ranking=room(shown, kind=np.int64),
         clicks=room(shown, kind=bool),

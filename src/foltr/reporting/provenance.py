@@ -1,5 +1,7 @@
 """Where a run's numbers come from: its data, its spec, versions, machine and times."""
 
+import contextlib
+import datetime
 import json
 from typing import Any
 
@@ -34,11 +36,24 @@ def details(run: Run) -> dict[str, Any]:
     facts += [(name, manifest[name]) for name in ("started", "finished") if manifest.get(name)]
     settings = manifest.get("settings") or []
     return {
-        "facts": facts,
+        "facts": facts + _took(manifest, settings),
         "times": [[setting_name(s), number(s.get("interactions")), duration(s.get("seconds"))] for s in settings],
         "toml": manifest.get("spec_toml") or "",
         "spec": json.dumps(manifest.get("spec") or {}, indent=2, ensure_ascii=False, default=str),
     }
+
+
+def _took(manifest: dict[str, Any], settings: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """How long it all was; single runs that the call found finished count in their own sum only."""
+    took = []
+    with contextlib.suppress(KeyError, TypeError, ValueError):
+        started, finished = (datetime.datetime.fromisoformat(manifest[name]) for name in ("started", "finished"))
+        took.append(("this call took", duration((finished - started).total_seconds())))
+    of_parts: dict[str, float] = {}
+    for setting in settings:
+        part = (setting.get("label") or {}).get("part", "all settings")
+        of_parts[part] = of_parts.get(part, 0.0) + (setting.get("seconds") or 0.0)
+    return took + [(f"time of single runs, {part}", duration(seconds)) for part, seconds in of_parts.items()]
 
 
 SIZES = ("queries", "documents", "features", "grades")
