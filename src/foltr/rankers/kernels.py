@@ -55,10 +55,6 @@ def score_list(
     last: int,
 ) -> None:
     """Scores of documents first .. first + count; meanwhile those of the list to come, up to `last`, are fetched."""
-    if hidden > 0:
-        for document in range(count):
-            room.scores[document] = mlp_score(features[first + document], theta, hidden, relu, room.units)
-        return
     width = features.shape[1]
     flat = features.reshape(-1)
     begin, end = coming * width, last * width
@@ -69,7 +65,26 @@ def score_list(
         begin += share
         at, more = (first + document) * width, count - 1 - document  # past the last document it is scored again
         rows = (at, at + min(1, more) * width, at + min(2, more) * width, at + min(3, more) * width)
-        dots(flat, rows, theta, room.scores, document)
+        if hidden == 0:
+            dots(flat, rows, theta, room.scores, document)
+            continue
+        for h in range(hidden):
+            dots(flat, rows, theta[h * width : (h + 1) * width], room.layer, h * ROWS)
+        finish_mlp(theta[hidden * width :], hidden, relu, room.layer, room.scores, document)
+
+
+@kernel
+def finish_mlp(upper: Array, hidden: int, relu: bool, layer: Array, scores: Array, document: int) -> None:
+    """Scores of ROWS documents from what their units have summed up; `upper`: biases, then weights of the output."""
+    for h in range(hidden):
+        for row in range(ROWS):
+            value = layer[h * ROWS + row] + upper[h]
+            layer[h * ROWS + row] = max(value, 0.0) if relu else sigmoid(value)
+    for row in range(ROWS):
+        total = 0.0
+        for h in range(hidden):
+            total += layer[h * ROWS + row] * upper[hidden + h]
+        scores[document + row] = total
 
 
 @kernel

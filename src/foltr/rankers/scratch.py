@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from foltr.intrinsics.lanes import LANES
+from foltr.intrinsics.products import ROWS
 from foltr.intrinsics.room import room
 from foltr.types import Array
 
@@ -31,6 +32,7 @@ class Scratch(NamedTuple):
     losers: Array  # [shown] ranks preferred less
     pairs: Array  # [4, winners x losers] higher rank, lower rank, and the masses of the documents there
     pair_weights: Array  # [winners x losers]
+    layer: Array  # [hidden x ROWS] of several documents
     units: Array  # [hidden]
     signal: Array  # [hidden]
     change: Array  # [P]
@@ -61,6 +63,7 @@ def scratch(longest: int, shown: int, hidden: int, size: int) -> Scratch:
         losers=room(shown, kind=np.int64),
         pairs=room(4, pairs),
         pair_weights=room(pairs),
+        layer=room(max(hidden, 1) * ROWS),
         units=room(max(hidden, 1)),
         signal=room(max(hidden, 1)),
         change=room(size),
