@@ -41,6 +41,9 @@ def test_bench_prints_one_json_object_of_the_promised_shape() -> None:
         for threads in ("1", "2"):
             assert answer["train"][shape][threads]["interactions_per_s"] > 0
             assert answer["train"][shape][threads]["bandwidth_share"] > 0
+        assert answer["train"][shape]["1"]["times_one_thread"] == 1
+        assert answer["train"][shape]["2"]["times_one_thread"] > 0
+        assert answer["speedup_over_numpy_twin"][shape] > 1
         assert answer["numpy_twin"][shape]["interactions_per_s"] > 0
     assert answer["evaluate"]["mslr-shape"]["ms_per_ranker"] > 0
     assert answer["bandwidth_gb_s"] > 0

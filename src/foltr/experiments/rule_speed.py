@@ -4,12 +4,12 @@ Made-up updates; the best of several tries, since other programs share the machi
 beyond its input, as Python's own accounting sees it (NumPy reports its arrays there).
 """
 
-import time
 import tracemalloc
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from foltr.experiments.stopwatch import timed
 from foltr.federation.aggregate import RULES
 from foltr.rng import stream
 from foltr.types import Array
@@ -28,7 +28,7 @@ def measure_rules(*, smoke: bool = False) -> dict[str, Any]:
 
 def _large_krum(clients: int, parameters: int, tries: int) -> dict[str, float]:
     work = _round("krum", clients, parameters, bad=clients // 5)
-    seconds = min(_timed(work) for _ in range(tries))
+    seconds = min(timed(work) for _ in range(tries))
     tracemalloc.start()
     try:
         work()
@@ -46,7 +46,7 @@ def _microseconds(name: str, tries: int) -> float:
         for _ in range(_CALLS):
             work()
 
-    return min(_timed(many) for _ in range(tries)) / _CALLS * 1e6
+    return min(timed(many) for _ in range(tries)) / _CALLS * 1e6
 
 
 def _round(name: str, clients: int, parameters: int, bad: int) -> Callable[[], Array]:
@@ -56,9 +56,3 @@ def _round(name: str, clients: int, parameters: int, bad: int) -> Callable[[], A
     updates += start
     weights = draws.integers(5, clients) + 1
     return partial(RULES[name], updates, weights, bad=bad, start=start)
-
-
-def _timed(work: Callable[[], Any]) -> float:
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
