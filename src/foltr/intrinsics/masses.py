@@ -11,9 +11,9 @@ from foltr.intrinsics import lanes
 from foltr.intrinsics.lanes import DOUBLE, DOUBLES, INT, LANES, arrays, constant
 
 _LOWEST = -708.0  # below this exp is nothing
-_LOG2_E = 1.4426950408889634
-_LN2_HIGH = 0.6931471803691238
-_LN2_LOW = 1.9082149292705877e-10
+LOG2_E = 1.4426950408889634
+LN2_HIGH = 0.6931471803691238
+LN2_LOW = 1.9082149292705877e-10
 _TERMS = 13  # of the series of exp
 
 
@@ -94,9 +94,9 @@ def _exp(builder: Any, x: Any) -> Any:
     fused = lanes.function(builder, f"llvm.fma.v{LANES}f64", DOUBLES, [DOUBLES] * 3)
     floor = lanes.function(builder, f"llvm.floor.v{LANES}f64", DOUBLES, [DOUBLES])
     high = lanes.higher(builder, x, constant(_LOWEST))
-    k = builder.call(floor, [builder.call(fused, [high, constant(_LOG2_E), constant(0.5)])])
-    left = builder.call(fused, [k, constant(-_LN2_HIGH), high])
-    left = builder.call(fused, [k, constant(-_LN2_LOW), left])
+    k = builder.call(floor, [builder.call(fused, [high, constant(LOG2_E), constant(0.5)])])
+    left = builder.call(fused, [k, constant(-LN2_HIGH), high])
+    left = builder.call(fused, [k, constant(-LN2_LOW), left])
     term, terms = 1.0, []
     for number in range(1, _TERMS):
         term /= number

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from foltr.intrinsics.masses import LN2_HIGH, LN2_LOW, LOG2_E
 from foltr.intrinsics.products import ROWS, dots, prefetch
 from foltr.intrinsics.room import LINE
 from foltr.kernel import inlined, kernel
@@ -14,17 +15,14 @@ from foltr.rankers.scratch import Scratch
 from foltr.types import Array
 
 _LINE = LINE // 4  # features in a line of the processor's cache
-_LOG2_E = 1.4426950408889634
-_LN2_HIGH = 0.6931471803691238
-_LN2_LOW = 1.9082149292705877e-10
 
 
 @inlined
 def exp_of_nonpositive(x: float) -> float:
     """exp(x) for x <= 0 to the last digit or so, in a form that processors can do several at a time."""
     x = max(x, -708.0)
-    k = math.floor(x * _LOG2_E + 0.5)
-    r = (x - k * _LN2_HIGH) - k * _LN2_LOW
+    k = math.floor(x * LOG2_E + 0.5)
+    r = (x - k * LN2_HIGH) - k * LN2_LOW
     series = 1.0 / 479001600.0
     series = series * r + 1.0 / 39916800.0
     series = series * r + 1.0 / 3628800.0
