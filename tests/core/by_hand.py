@@ -11,8 +11,11 @@ from scipy.stats import chisquare, norm
 
 from foltr.data.dataset import Dataset
 from foltr.rankers.draw_kernel import draw_list
+from foltr.rankers.kernels import ahead
 from foltr.rankers.scratch import scratch
 from foltr.rng import stream
+
+NOTHING_AHEAD = ahead(np.zeros((1, 1), np.float32), 0, 0, 0)
 
 
 def room_for(scores, shown, *, hidden=0, size=1):
@@ -26,7 +29,7 @@ def draw(room, shown, draws):
     """The list that the compiled sampler draws for the scores in a room; the room knows the rest."""
     count = len(room.scores)
     length = min(shown, count)
-    draw_list(count, length, draws.start, draws.stride, draws.position, room)
+    draw_list(count, length, draws.start, draws.stride, draws.position, room, NOTHING_AHEAD)
     return room.ranking[:length]
 
 

@@ -11,7 +11,7 @@ from scipy.stats import kstest
 
 from foltr.learners.pdgd_kernel import add_gradient, scale_back
 from foltr.rankers import Linear, Mlp
-from foltr.rankers.kernels import exp_of_nonpositive, mlp_score, score_list, sigmoid, top_list
+from foltr.rankers.kernels import ahead, exp_of_nonpositive, mlp_score, score_list, sigmoid, top_list
 from foltr.rng import stream
 
 RANKERS = [Linear(), Mlp(1), Mlp(5), Mlp(4, "relu"), Mlp(3, "relu")]
@@ -71,7 +71,9 @@ def test_compiled_scores_are_those_of_the_ranker(ranker, seed):
     parameters, features, _ = example(ranker, seed)
     hidden, relu = shape(ranker)
     room = room_for(np.zeros(4), 4, hidden=hidden, size=len(parameters))
-    score_list(read_only(features), 2, 4, parameters, hidden, relu, room, 0, 2)  # documents 2 .. 5 of six
+    score_list(
+        read_only(features), 2, 4, parameters, hidden, relu, room, ahead(read_only(features), 0, 2, 1)
+    )  # documents 2 .. 5 of six
     assert room.scores == pytest.approx(ranker.score(parameters, features[2:]), abs=1e-12)
     if hidden:
         alone = mlp_score(read_only(features)[3], parameters, hidden, relu, room.units)

@@ -3,7 +3,7 @@
 from foltr.clicks.simulate import click_list
 from foltr.kernel import kernel
 from foltr.learners.cohort import Cohort, Collection, drawn_query, first_click, list_ndcg, user_at
-from foltr.rankers.kernels import score_list, top_list
+from foltr.rankers.kernels import ahead, score_list, top_list
 from foltr.rankers.scratch import Scratch
 from foltr.rng import CLICKS, PERTURBATION, PRIVATISE, QUERIES, address, fill_normal, uniform_at
 from foltr.types import Array
@@ -47,8 +47,8 @@ def measure_clients(
             first = data.offsets[query]
             count = data.offsets[query + 1] - first
             length = min(shown, count)
-            after = data.offsets[coming], data.offsets[coming + 1]
-            score_list(data.features, first, count, theta, hidden, relu, room, after[0], after[1])
+            after = ahead(data.features, data.offsets[coming], data.offsets[coming + 1], 0)
+            score_list(data.features, first, count, theta, hidden, relu, room, after)
             user = user_at(cohort, c, step, click.shape[0], seed, round)
             top_list(room.scores, count, length, room.ranking)
             click_list(

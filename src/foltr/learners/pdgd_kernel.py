@@ -15,7 +15,7 @@ from foltr.intrinsics.products import add_rows
 from foltr.kernel import kernel
 from foltr.learners.cohort import Cohort, Collection, first_click, first_query, list_ndcg, next_query, user_at
 from foltr.rankers.draw_kernel import draw_list
-from foltr.rankers.kernels import mlp_score, score_list
+from foltr.rankers.kernels import ahead, mlp_score, score_list
 from foltr.rankers.scratch import Scratch
 from foltr.rng import CLICKS, QUERIES, RANKING, address
 from foltr.types import Array
@@ -54,10 +54,10 @@ def train_clients(
             first = data.offsets[query]
             count = data.offsets[query + 1] - first
             length = min(shown, count)
-            after = data.offsets[coming], data.offsets[coming + 1]
-            score_list(data.features, first, count, theta, hidden, relu, room, after[0], after[1])
+            after = ahead(data.features, data.offsets[coming], data.offsets[coming + 1], length)
+            score_list(data.features, first, count, theta, hidden, relu, room, after)
             user = user_at(cohort, c, first_step + step, click.shape[0], seed, round)
-            draw_list(count, length, ranking_at[0], ranking_at[1], (first_step + step) * DRAWS, room)
+            draw_list(count, length, ranking_at[0], ranking_at[1], (first_step + step) * DRAWS, room, after)
             click_list(
                 data.labels, first, room.ranking, length, click[user], stop[user],
                 clicks_at[0], clicks_at[1], 2 * (first_step + step) * shown, room.clicks,

@@ -10,7 +10,7 @@ import numpy as np
 from foltr.intrinsics.lists import passed
 from foltr.intrinsics.masses import fill_masses, highest, stack
 from foltr.kernel import kernel
-from foltr.rankers.kernels import exp_of_nonpositive
+from foltr.rankers.kernels import AT_A_RANK, Ahead, exp_of_nonpositive, fetch
 from foltr.rankers.scratch import BLOCK, GROUP, Scratch
 from foltr.rng import uniform_at
 from foltr.types import Array
@@ -22,7 +22,9 @@ _FADED = 1e-100  # of the largest mass at the last shift; far above where double
 
 
 @kernel
-def draw_list(count: int, shown: int, start: np.uint64, stride: np.uint64, position: int, room: Scratch) -> None:
+def draw_list(
+    count: int, shown: int, start: np.uint64, stride: np.uint64, position: int, room: Scratch, coming: Ahead
+) -> None:
     """A Plackett-Luce list of the scored documents, with what pair weights need to know of each rank."""
     scores, taken, ranking = room.scores, room.taken, room.ranking
     blocks, groups = (count + BLOCK - 1) // BLOCK, (count + GROUP - 1) // GROUP
@@ -42,6 +44,7 @@ def draw_list(count: int, shown: int, start: np.uint64, stride: np.uint64, posit
                 shift = shift_to_remaining(scores, count, taken, mass)
                 whole = stacked(count, groups, room)
             remaining = whole
+        fetch(coming.flat, coming.middle + rank * AT_A_RANK, min(coming.middle + (rank + 1) * AT_A_RANK, coming.end))
         document = find(room.reach, room.ends, groups, count, uniform_at(start, stride, position) * whole)
         position += 1
         while taken[document]:

@@ -4,6 +4,7 @@ Twins of `linear` and `mlp`. `hidden` = 0 means a linear ranker, else an MLP of 
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from foltr.rankers.scratch import Scratch
 from foltr.types import Array
 
 _LINE = LINE // 4  # features in a line of the processor's cache
+AT_A_RANK = 16 * _LINE  # features fetched while a document is drawn, which alone would leave memory idle
 
 
 @inlined
@@ -40,26 +42,39 @@ def exp_of_nonpositive(x: float) -> float:
     return series * power
 
 
+class Ahead(NamedTuple):
+    """Features of the list that comes next: scoring this one fetches them up to `middle`, drawing it the rest."""
+
+    flat: Array
+    begin: int
+    middle: int
+    end: int
+
+
+@kernel
+def ahead(features: Array, first: int, last: int, drawn: int) -> Ahead:
+    """Documents first .. last, while so many ranks are drawn."""
+    begin, end = first * features.shape[1], last * features.shape[1]
+    return Ahead(features.reshape(-1), begin, max(begin, end - drawn * AT_A_RANK), end)
+
+
+@kernel
+def fetch(flat: Array, begin: int, end: int) -> None:
+    for line in range(begin, end, _LINE):
+        prefetch(flat, line)
+
+
 @kernel
 def score_list(
-    features: Array,
-    first: int,
-    count: int,
-    theta: Array,
-    hidden: int,
-    relu: bool,
-    room: Scratch,
-    coming: int,
-    last: int,
+    features: Array, first: int, count: int, theta: Array, hidden: int, relu: bool, room: Scratch, coming: Ahead
 ) -> None:
-    """Scores of documents first .. first + count; meanwhile those of the list to come, up to `last`, are fetched."""
+    """Scores of documents first .. first + count; meanwhile those of the list to come are fetched from memory."""
     width = features.shape[1]
     flat = features.reshape(-1)
-    begin, end = coming * width, last * width
-    share = (end - begin + count - 1) // count * ROWS  # so that all is fetched when all is scored
+    begin = coming.begin
+    share = (coming.middle - begin + count - 1) // count * ROWS  # so that all is fetched when all is scored
     for document in range(0, count, ROWS):
-        for line in range(begin, min(begin + share, end), _LINE):
-            prefetch(flat, line)
+        fetch(flat, begin, min(begin + share, coming.middle))
         begin += share
         at, more = (first + document) * width, count - 1 - document  # past the last document it is scored again
         rows = (at, at + min(1, more) * width, at + min(2, more) * width, at + min(3, more) * width)

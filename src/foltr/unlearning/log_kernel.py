@@ -9,7 +9,7 @@ from foltr.kernel import kernel
 from foltr.learners.cohort import Cohort, Collection, drawn_query, first_click, list_ndcg, user_at
 from foltr.learners.pdgd_kernel import DRAWS, add_gradient, pair_weights
 from foltr.rankers.draw_kernel import draw_list
-from foltr.rankers.kernels import exp_of_nonpositive, score_list
+from foltr.rankers.kernels import ahead, exp_of_nonpositive, score_list
 from foltr.rankers.scratch import Scratch
 from foltr.rng import CLICKS, QUERIES, RANKING, address
 from foltr.types import Array
@@ -43,7 +43,7 @@ def step_clients(
             first = data.offsets[queries[row]]
             count = data.offsets[queries[row] + 1] - first
             length = min(shown, count)
-            score_list(data.features, first, count, theta, hidden, relu, room, first, first)
+            score_list(data.features, first, count, theta, hidden, relu, room, ahead(data.features, first, first, 0))
             if recording:
                 user = user_at(cohort, c, first_step + step, click.shape[0], seed, round)
                 search(data, first, count, length, click[user], stop[user], seed, round, cohort.clients[c],
@@ -70,7 +70,7 @@ def search(
     """One person's list and clicks, from the same random numbers as in `train_clients`."""
     ranking_at = address(seed, round, client, RANKING)
     clicks_at = address(seed, round, client, CLICKS)
-    draw_list(count, length, ranking_at[0], ranking_at[1], step * DRAWS, room)
+    draw_list(count, length, ranking_at[0], ranking_at[1], step * DRAWS, room, ahead(data.features, first, first, 0))
     position = 2 * step * click.shape[0]
     click_list(data.labels, first, room.ranking, length, click, stop, clicks_at[0], clicks_at[1], position, room.clicks)
 
