@@ -36,8 +36,9 @@ _NUMERIC = ("rng", "intrinsics", "kernel", "metrics", "rankers/", "clicks/", "le
             "engines/compiled", "experiments/single", "experiments/evaluation", "experiments/forgetting",
             "experiments/population", "experiments/click_guessing", "experiments/messages", "privacy/audit/guess",
             "attacks/", "unlearning/", "data/partition", "data/sharing")  # fmt: skip
-_OF_SILOS = ("rng", "kernel", "metrics", "silo/", "data/words", "data/normalize", "experiments/silo_", "clicks/",
-             "rankers/", "learners/", "federation/rounds", "federation/aggregate", "engines/compiled")  # fmt: skip
+_OF_SILOS = ("rng", "intrinsics", "kernel", "metrics", "silo/", "data/words", "data/normalize", "experiments/silo_",
+             "clicks/", "rankers/", "learners/", "federation/rounds", "federation/aggregate",
+             "engines/compiled")  # fmt: skip
 
 
 def key_of(made: AnySetting, *, checksum: str, fold: int, seed: int) -> str:

@@ -86,10 +86,8 @@ def task_of(shape: Shape, data: Dataset) -> Task:
 
 def trained(shape: Shape, data: Dataset) -> Array:
     """A trained ranker to start from, so that lists are as concentrated as they are in use."""
-    start = np.zeros(data.features.shape[1])
-    parameters: Array = compiled.engine(task_of(shape, data)).train(start, np.arange(1), np.array([3000]), round=1)[0][
-        0
-    ]
+    start, engine = np.zeros(data.features.shape[1]), compiled.engine(task_of(shape, data))
+    parameters: Array = engine.train(start, np.arange(1), np.array([3000]), round=1)[0][0]
     return parameters
 
 
