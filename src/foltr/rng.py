@@ -35,6 +35,7 @@ QUERIES, RANKING, CLICKS, NOISE, PRIVATISE, COHORT, PERTURBATION, START, DATA, C
     PURPOSES.values()
 )
 
+FIRST_FACTOR, SECOND_FACTOR = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _TO_UNIT = 2.0**-53
 
@@ -42,8 +43,8 @@ _TO_UNIT = 2.0**-53
 @inlined
 def mix(word: np.uint64) -> np.uint64:
     """Every bit of the result depends on every bit of the word."""
-    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(FIRST_FACTOR)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(SECOND_FACTOR)
     return word ^ (word >> np.uint64(31))
 
 

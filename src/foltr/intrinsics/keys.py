@@ -8,17 +8,15 @@ import functools
 from typing import Any
 
 import numba
-from llvmlite import ir
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from foltr.intrinsics import lanes
-from foltr.intrinsics.lanes import DOUBLES, FLOATS, LANES, arrays, constant
+from foltr.intrinsics.lanes import DOUBLES, FLOATS, LANES, WORDS, arrays, constant, words
 
 PLACES = (1 << 29) - 1
 _ZERO = 2.0**-1000  # stands for a score of 0; nearer to it than any other single
 _TOP = 2.0**1000  # stands for infinity; beyond any other single
-_WORDS = ir.VectorType(ir.IntType(64), LANES)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -49,8 +47,8 @@ def _key(builder: Any, scores: Any, document: Any) -> Any:
     value = builder.select(builder.fcmp_ordered("==", value, constant(0.0)), constant(_ZERO), value)
     negative = builder.fcmp_ordered("<", value, constant(0.0))
     place = lanes.spread(builder, document)
-    backwards = builder.sub(ir.Constant(_WORDS, [PLACES] * LANES), place)
-    bits = builder.or_(builder.bitcast(value, _WORDS), builder.select(negative, place, backwards))
+    backwards = builder.sub(words(PLACES), place)
+    bits = builder.or_(builder.bitcast(value, WORDS), builder.select(negative, place, backwards))
     return builder.bitcast(bits, DOUBLES)
 
 

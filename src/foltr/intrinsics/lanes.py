@@ -8,6 +8,9 @@ from numba.core import cgutils
 LANES = 8  # doubles in the works at once
 DOUBLE, INT = ir.DoubleType(), ir.IntType(32)
 DOUBLES, FLOATS = ir.VectorType(DOUBLE, LANES), ir.VectorType(ir.FloatType(), LANES)
+WORD = ir.IntType(64)
+WORDS = ir.VectorType(WORD, LANES)
+SINGLES = ir.VectorType(ir.FloatType(), 2 * LANES)
 MASK = ir.VectorType(ir.IntType(1), LANES)
 
 
@@ -16,9 +19,14 @@ def arrays(context: Any, builder: Any, signature: Any, arguments: Any, *places: 
     return [context.make_array(signature.args[k])(context, builder, arguments[k]) for k in places]
 
 
-def constant(value: float) -> Any:
+def constant(value: float, lanes: int = LANES) -> Any:
     """The same double in every lane, known beforehand."""
-    return ir.Constant(DOUBLES, [value] * LANES)
+    return ir.Constant(ir.VectorType(DOUBLE, lanes), [value] * lanes)
+
+
+def words(value: int, lanes: int = LANES) -> Any:
+    """The same whole number in every lane, known beforehand."""
+    return ir.Constant(ir.VectorType(WORD, lanes), [value] * lanes)
 
 
 def higher(builder: Any, one: Any, other: Any) -> Any:
@@ -26,12 +34,17 @@ def higher(builder: Any, one: Any, other: Any) -> Any:
     return builder.select(builder.fcmp_ordered(">", one, other), one, other)
 
 
+def lower(builder: Any, one: Any, other: Any) -> Any:
+    """The lower of two, lane by lane; the other where one is no number."""
+    return builder.select(builder.fcmp_ordered("<", one, other), one, other)
+
+
 def at(builder: Any, array: Any, position: Any, kind: Any) -> Any:
     return builder.bitcast(builder.gep(array, [position]), kind.as_pointer())
 
 
 def load(builder: Any, array: Any, position: Any, kind: Any) -> Any:
-    return builder.load(at(builder, array, position, kind), align=4 if kind is FLOATS else 8)
+    return builder.load(at(builder, array, position, kind), align=_size(kind))
 
 
 def store(builder: Any, vector: Any, array: Any, position: Any) -> None:
@@ -40,22 +53,45 @@ def store(builder: Any, vector: Any, array: Any, position: Any) -> None:
 
 def masked(builder: Any, array: Any, position: Any, kind: Any, mask: Any) -> Any:
     """Zero where the mask is off, and nothing is read there."""
-    size, align = ("f32", 4) if kind is FLOATS else ("f64", 8)
-    read = function(builder, f"llvm.masked.load.v{LANES}{size}.p0", kind, [kind.as_pointer(), INT, MASK, kind])
-    return builder.call(read, [at(builder, array, position, kind), INT(align), mask, ir.Constant(kind, [0.0] * LANES)])
+    name = f"llvm.masked.load.v{kind.count}f{8 * _size(kind)}.p0"
+    read = function(builder, name, kind, [kind.as_pointer(), INT, mask.type, kind])
+    nothing = ir.Constant(kind, [0.0] * kind.count)
+    return builder.call(read, [at(builder, array, position, kind), INT(_size(kind)), mask, nothing])
 
 
-def first(builder: Any, count: Any) -> Any:
+def first(builder: Any, count: Any, lanes: int = LANES) -> Any:
     """A mask of so many lanes."""
-    lanes = ir.Constant(ir.VectorType(count.type, LANES), list(range(LANES)))
-    return builder.icmp_unsigned("<", lanes, spread(builder, count))
+    places = ir.Constant(ir.VectorType(count.type, lanes), list(range(lanes)))
+    return builder.icmp_unsigned("<", places, spread(builder, count, lanes))
 
 
-def spread(builder: Any, value: Any) -> Any:
+def fused(builder: Any, kind: Any) -> Any:
+    """A function: product of two, plus a third, rounded once."""
+    of_kind = function(builder, f"llvm.fma.v{kind.count}f{8 * _size(kind)}", kind, [kind] * 3)
+    return lambda *three: builder.call(of_kind, three)
+
+
+def _size(kind: Any) -> int:
+    return 8 if kind.element == DOUBLE else 4
+
+
+def spread(builder: Any, value: Any, lanes: int = LANES) -> Any:
     """The same value in every lane."""
-    lanes = ir.VectorType(value.type, LANES)
-    one = builder.insert_element(ir.Constant(lanes, ir.Undefined), value, INT(0))
-    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(INT, LANES), [0] * LANES))
+    one = builder.insert_element(ir.Constant(ir.VectorType(value.type, lanes), ir.Undefined), value, INT(0))
+    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(INT, lanes), [0] * lanes))
+
+
+def chosen(builder: Any, vector: Any, places: range) -> Any:
+    return builder.shuffle_vector(vector, vector, ir.Constant(ir.VectorType(INT, len(places)), list(places)))
+
+
+def across(builder: Any, joined: Any, vector: Any) -> Any:
+    """All lanes joined to one number, half with half."""
+    size = LANES
+    while size > 1:
+        size //= 2
+        vector = joined(*(chosen(builder, vector, range(k, k + size)) for k in (0, size)))
+    return builder.extract_element(vector, INT(0))
 
 
 def function(builder: Any, name: str, result: Any, arguments: Any) -> Any:

@@ -10,7 +10,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from foltr.intrinsics import lanes
-from foltr.intrinsics.lanes import DOUBLES, FLOATS, INT, LANES, MASK, arrays, constant
+from foltr.intrinsics.lanes import DOUBLES, FLOATS, INT, LANES, MASK, SINGLES, arrays
 
 ROWS = 4  # dot products made together
 
@@ -34,43 +34,52 @@ def prefetch(typing: Any, array: Any, index: Any) -> Any:  # noqa: ARG001
 
 @intrinsic  # type: ignore[untyped-decorator]
 def dots(typing: Any, flat: Any, rows: Any, weights: Any, out: Any, place: Any) -> Any:  # noqa: ARG001
-    """out[place .. place + ROWS] = sums of weights (float64) times what follows each of flat[rows] (float32).
+    """out[place .. place + ROWS] (float64) = sums of weights times what follows each of flat[rows] (float32).
 
-    Weights are read once for all rows. The last few are read under a mask: left to itself the compiler takes them one
-    by one. Every sum is made in the same order, wherever its row stands.
+    Products are added up in the precision of the weights: doubles in LANES sums, or singles in twice as many; these
+    sums are added as doubles. The last few are read under a mask: left to itself the compiler takes them one by one.
+    Every sum is made in the same order, wherever its row stands.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         features, weighing, result = arrays(context, builder, signature, arguments, 0, 2, 3)
         starts = [builder.gep(features.data, [builder.extract_value(arguments[1], r)]) for r in range(ROWS)]
-        sums = _sums(builder, starts, weighing.data, builder.extract_value(weighing.shape, 0))
-        four = _gathered(builder, sums)
+        kind = DOUBLES if weights.dtype == numba.types.float64 else SINGLES
+        sums = _sums(builder, starts, weighing.data, builder.extract_value(weighing.shape, 0), kind)
+        four = _gathered(builder, [_halved(builder, some) if kind is SINGLES else some for some in sums])
         lanes.store(builder, four, result.data, arguments[4])
         return context.get_dummy_value()
 
     return numba.types.void(flat, rows, weights, out, place), generate
 
 
-def _sums(builder: Any, starts: Sequence[Any], weights: Any, size: Any) -> list[Any]:
-    """For each row LANES sums, each of every LANES-th product."""
-    index, nothing = size.type, constant(0.0)
-    fused = lanes.function(builder, f"llvm.fma.v{LANES}f64", DOUBLES, [DOUBLES] * 3)
-    totals = [cgutils.alloca_once_value(builder, nothing) for _ in starts]
+def _sums(builder: Any, starts: Sequence[Any], weights: Any, size: Any, kind: Any) -> list[Any]:
+    """For each row as many sums as the kind has lanes, each of every so many-th product."""
+    index, step = size.type, kind.count
+    fused = lanes.fused(builder, kind)
+    totals = [cgutils.alloca_once_value(builder, ir.Constant(kind, [0.0] * step)) for _ in starts]
+    read = ir.VectorType(ir.FloatType(), step)
 
     def add(total: Any, some: Any, others: Any) -> None:
-        builder.store(builder.call(fused, [builder.fpext(some, DOUBLES), others, builder.load(total)]), total)
+        values = builder.fpext(some, kind) if kind is DOUBLES else some
+        builder.store(fused(values, others, builder.load(total)), total)
 
-    whole = builder.and_(size, index(-LANES))
-    with cgutils.for_range_slice(builder, index(0), whole, index(LANES), index) as (position, _):
-        weighing = lanes.load(builder, weights, position, DOUBLES)
+    whole = builder.and_(size, index(-step))
+    with cgutils.for_range_slice(builder, index(0), whole, index(step), index) as (position, _):
+        weighing = lanes.load(builder, weights, position, kind)
         for start, total in zip(starts, totals, strict=True):
-            add(total, lanes.load(builder, start, position, FLOATS), weighing)
+            add(total, lanes.load(builder, start, position, read), weighing)
     with builder.if_then(builder.icmp_signed("<", whole, size)):
-        few = lanes.first(builder, builder.sub(size, whole))
-        weighing = lanes.masked(builder, weights, whole, DOUBLES, few)
+        few = lanes.first(builder, builder.sub(size, whole), step)
+        weighing = lanes.masked(builder, weights, whole, kind, few)
         for start, total in zip(starts, totals, strict=True):
-            add(total, lanes.masked(builder, start, whole, FLOATS, few), weighing)
+            add(total, lanes.masked(builder, start, whole, read, few), weighing)
     return [builder.load(total) for total in totals]
+
+
+def _halved(builder: Any, sums: Any) -> Any:
+    """LANES doubles of twice as many singles."""
+    return builder.fpext(builder.fadd(*(lanes.chosen(builder, sums, range(k, k + LANES)) for k in (0, LANES))), DOUBLES)
 
 
 def _gathered(builder: Any, sums: list[Any]) -> Any:
@@ -94,7 +103,7 @@ def add_rows(typing: Any, flat: Any, rows: Any, weights: Any, count: Any, out: A
         features, places, weighing, result = arrays(context, builder, signature, arguments, 0, 1, 2, 4)
         size, count = builder.extract_value(result.shape, 0), arguments[3]
         index, loop = size.type, cgutils.for_range_slice
-        fused = lanes.function(builder, f"llvm.fma.v{LANES}f64", DOUBLES, [DOUBLES] * 3)
+        fused = lanes.fused(builder, DOUBLES)
         total = cgutils.alloca_once(builder, DOUBLES)
 
         def add(position: Any, read: Any) -> Any:
@@ -104,7 +113,7 @@ def add_rows(typing: Any, flat: Any, rows: Any, weights: Any, count: Any, out: A
                 weight = lanes.spread(builder, builder.load(builder.gep(weighing.data, [row])))
                 start = builder.gep(features.data, [builder.load(builder.gep(places.data, [row]))])
                 values = builder.fpext(read(start, position, FLOATS), DOUBLES)
-                builder.store(builder.call(fused, [values, weight, builder.load(total)]), total)
+                builder.store(fused(values, weight, builder.load(total)), total)
             return builder.load(total)
 
         whole = builder.and_(size, index(-LANES))

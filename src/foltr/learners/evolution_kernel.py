@@ -3,7 +3,7 @@
 from foltr.clicks.simulate import click_list
 from foltr.kernel import kernel
 from foltr.learners.cohort import Cohort, Collection, drawn_query, first_click, list_ndcg, user_at
-from foltr.rankers.kernels import ahead, score_list, top_list
+from foltr.rankers.kernels import ahead, fetch, score_list, top_list
 from foltr.rankers.scratch import Scratch
 from foltr.rng import CLICKS, PERTURBATION, PRIVATISE, QUERIES, address, fill_normal, uniform_at
 from foltr.types import Array
@@ -47,9 +47,11 @@ def measure_clients(
             first = data.offsets[query]
             count = data.offsets[query + 1] - first
             length = min(shown, count)
-            after = ahead(data.features, data.offsets[coming], data.offsets[coming + 1], 0)
-            score_list(data.features, first, count, theta, hidden, relu, room, after)
+            after = ahead(data.features, data.offsets[coming], data.offsets[coming + 1])
+            score_list(data.features, first, count, theta, hidden, relu, room)
             user = user_at(cohort, c, step, click.shape[0], seed, round)
+            for portion in range(4):
+                fetch(after, portion)
             top_list(room.scores, count, length, room.ranking)
             click_list(
                 data.labels, first, room.ranking, length, click[user], stop[user],

@@ -10,17 +10,18 @@ import numpy as np
 
 from foltr.clicks.simulate import click_list
 from foltr.intrinsics.lanes import LANES
-from foltr.intrinsics.lists import weigh
+from foltr.intrinsics.pairs import weigh
 from foltr.intrinsics.products import add_rows
+from foltr.intrinsics.race import HEAT, PLACES
 from foltr.kernel import kernel
 from foltr.learners.cohort import Cohort, Collection, first_click, first_query, list_ndcg, next_query, user_at
 from foltr.rankers.draw_kernel import draw_list
-from foltr.rankers.kernels import ahead, mlp_score, score_list
+from foltr.rankers.kernels import ahead, fetch, mlp_score, score_list
 from foltr.rankers.scratch import Scratch
 from foltr.rng import CLICKS, QUERIES, RANKING, address
 from foltr.types import Array
 
-DRAWS = 1 << 20  # numbers set aside for drawing one list; a few more than it shows documents are used
+DRAWS = PLACES + 1  # numbers set aside for drawing one list, one for each document
 
 
 @kernel
@@ -54,21 +55,25 @@ def train_clients(
             first = data.offsets[query]
             count = data.offsets[query + 1] - first
             length = min(shown, count)
-            after = ahead(data.features, data.offsets[coming], data.offsets[coming + 1], length)
-            score_list(data.features, first, count, theta, hidden, relu, room, after)
+            after = ahead(data.features, data.offsets[coming], data.offsets[coming + 1])
+            score_list(data.features, first, count, theta, hidden, relu, room)
             user = user_at(cohort, c, first_step + step, click.shape[0], seed, round)
             draw_list(count, length, ranking_at[0], ranking_at[1], (first_step + step) * DRAWS, room, after)
             click_list(
                 data.labels, first, room.ranking, length, click[user], stop[user],
                 clicks_at[0], clicks_at[1], 2 * (first_step + step) * shown, room.clicks,
             )  # fmt: skip
+            portion = count // HEAT + 2
+            fetch(after, portion)
             slot = cohort.slots[c] + step
             ndcg[slot] = list_ndcg(data, query, room.ranking, length)
             max_rr[slot] = first_click(room.clicks, length)
             if pull > 0.0:
                 for p in range(begun.size):
                     room.drift[p] = own[p] - begun[p]
+            fetch(after, portion + 1)
             weighed = pair_weights(length, all_shown, room)
+            fetch(after, portion + 2)
             if weighed > 0:
                 add_gradient(data.features, first, weighed, theta, hidden, relu, rate, room, own)
             if pull > 0.0:

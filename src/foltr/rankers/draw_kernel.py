@@ -1,24 +1,23 @@
-"""Drawing a Plackett-Luce list in machine code: the twin of `plackett_luce`.
+"""Drawing a Plackett-Luce list in machine code: the twin of `plackett_luce`, and what a list leaves for its pairs.
 
-Each next document is drawn from all of them in proportion to its mass exp(score), again if it was drawn before: the
-same as drawing from those that remain. When the ones drawn hold most of the mass they are taken out and what remains is
-summed anew, never found by subtraction alone: no digits are lost whatever the scores.
+Masses that remain at a rank are summed from the last rank upwards, never found by subtraction: no digits are lost
+whatever the scores.
 """
+
+import math
 
 import numpy as np
 
-from foltr.intrinsics.lists import passed
-from foltr.intrinsics.masses import fill_masses, highest, stack
+from foltr.intrinsics.lanes import LANES
+from foltr.intrinsics.leaders import GROUP, LEADERS, leaders
+from foltr.intrinsics.masses import highest, mass_behind
+from foltr.intrinsics.race import HEAT, PLACES, race
 from foltr.kernel import kernel
-from foltr.rankers.kernels import AT_A_RANK, Ahead, exp_of_nonpositive, fetch
-from foltr.rankers.scratch import BLOCK, GROUP, Scratch
+from foltr.rankers.kernels import Ahead, exp_of_nonpositive, fetch, top_list
+from foltr.rankers.scratch import Scratch
 from foltr.rng import uniform_at
-from foltr.types import Array
 
-# share of the mass that must remain, else the documents drawn are taken out; a little below a half, so that it does not
-# hang on the last digit where all documents are alike
-CROWDED = 0.5 - 1e-9
-_FADED = 1e-100  # of the largest mass at the last shift; far above where doubles lose digits
+FADED = 1e-100  # of the largest mass; far above where doubles lose digits
 
 
 @kernel
@@ -26,72 +25,112 @@ def draw_list(
     count: int, shown: int, start: np.uint64, stride: np.uint64, position: int, room: Scratch, coming: Ahead
 ) -> None:
     """A Plackett-Luce list of the scored documents, with what pair weights need to know of each rank."""
-    scores, taken, ranking = room.scores, room.taken, room.ranking
-    blocks, groups = (count + BLOCK - 1) // BLOCK, (count + GROUP - 1) // GROUP
-    mass = room.mass.reshape(-1)
-    for i in range(count, blocks * BLOCK):
+    scores, mass, keys = room.scores, room.mass, room.keys
+    heats, groups = (count + HEAT - 1) // HEAT, (count + GROUP - 1) // GROUP
+    for i in range(count, heats * HEAT):
         scores[i] = -np.inf
-    for i in range(blocks * BLOCK, groups * GROUP):
-        mass[i] = 0.0
-    shift = highest(scores, blocks)
-    fill_masses(scores, blocks, shift, mass)
-    whole = stacked(count, groups, room)
-    remaining = whole
-    for rank in range(shown):
-        if remaining < CROWDED * whole:
-            whole = stack(room.mass, groups, room.reach, room.ends)
-            if whole < _FADED:
-                shift = shift_to_remaining(scores, count, taken, mass)
-                whole = stacked(count, groups, room)
-            remaining = whole
-        fetch(coming.flat, coming.middle + rank * AT_A_RANK, min(coming.middle + (rank + 1) * AT_A_RANK, coming.end))
-        document = find(room.reach, room.ends, groups, count, uniform_at(start, stride, position) * whole)
-        position += 1
-        while taken[document]:
-            document = find(room.reach, room.ends, groups, count, uniform_at(start, stride, position) * whole)
-            position += 1
-        taken[document] = True
-        ranking[rank] = document
+    for i in range(heats * HEAT, groups * GROUP):
+        keys[i] = np.inf
+    shift = highest(scores, (count + LANES - 1) // LANES)
+    word = np.uint64(start) + np.uint64(position) * np.uint64(stride)
+    for first in range(0, heats * HEAT, HEAT):
+        fetch(coming, first // HEAT)
+        race(first, scores, shift, word + np.uint64(first) * np.uint64(stride), np.uint64(stride), mass, keys)
+    fetch(coming, heats)
+    last = -1.0
+    for rank in range(0, shown, LEADERS):
+        leaders(keys, groups, last, room.leading[rank:])
+        last = room.leading[min(rank + LEADERS, shown) - 1]
+    remaining = mass_behind(mass, keys, (count + LANES - 1) // LANES, last)
+    digits, faded = room.leading.view(np.int64), False
+    for rank in range(shown - 1, -1, -1):
+        document = digits[rank] & PLACES
+        room.ranking[rank] = document
         room.chosen[rank] = mass[document]
+        faded |= not mass[document] > FADED
+        remaining += mass[document]
         room.masses[rank] = remaining
         room.shifts[rank] = shift
-        remaining -= mass[document]
-        mass[document] = 0.0
-    for rank in range(shown):
-        taken[ranking[rank]] = False
+    if faded:
+        draw_across_scales(count, shown, start, stride, position, room)
 
 
 @kernel
-def stacked(count: int, groups: int, room: Scratch) -> float:
-    """Running sums of the masses. Where scores are no numbers all documents are alike: a list must come to an end."""
-    whole: float = stack(room.mass, groups, room.reach, room.ends)
-    if not 0.0 < whole < np.inf:
-        mass = room.mass.reshape(-1)
-        for i in range(count):
-            mass[i] = not room.taken[i]
-        whole = stack(room.mass, groups, room.reach, room.ends)
-    return whole
+def draw_across_scales(
+    count: int, shown: int, start: np.uint64, stride: np.uint64, position: int, room: Scratch
+) -> None:
+    """The same list where documents are shown that have next to no mass beside the best: by logarithms.
 
-
-@kernel
-def find(reach: Array, ends: Array, groups: int, count: int, target: float) -> int:
-    """The document whose stretch of the mass covers `target`.
-
-    Counts the stretches passed instead of stopping at the right one: the processor need not guess where that is.
+    Where scores are no numbers all documents are alike: a list must come to an end.
     """
-    block = 0
-    for g in range(groups):
-        block += passed(ends, g, target)
-    return min(block * BLOCK + passed(reach, block, target), count - 1)
+    scores, keys = room.scores, room.keys
+    numbers = True
+    for i in range(count):
+        numbers &= math.isfinite(scores[i])
+    if not numbers:
+        for i in range(count):
+            scores[i] = 0.0
+    for i in range(count):
+        keys[i] = scores[i] - math.log(-math.log1p(-uniform_at(start, stride, position + i)))
+    top_list(keys, count, shown, room.ranking)
+    for rank in range(shown):
+        room.listed[room.ranking[rank]] = True
+    weigh_across_scales(count, shown, room)
+    for rank in range(shown):
+        room.listed[room.ranking[rank]] = False
 
 
 @kernel
-def shift_to_remaining(scores: Array, count: int, taken: Array, mass: Array) -> float:
-    """Masses of the documents not yet taken, relative to the best of them."""
-    shift = -np.inf
+def weigh_list(count: int, shown: int, room: Scratch) -> None:
+    """What `draw_list` leaves for a drawn list, for one that is given: masses at each rank under the current scores.
+
+    Summed from the last rank upwards, so that nothing is ever subtracted.
+    """
+    scores, ranking, listed = room.scores, room.ranking, room.listed
+    for rank in range(shown):
+        listed[ranking[rank]] = True
+    top = -np.inf
     for i in range(count):
-        if not taken[i]:
-            shift = max(shift, scores[i])
+        top = max(top, scores[i])
+    remaining = 0.0
     for i in range(count):
-        mass[i] = 0.0 if taken[i] else exp_of_nonpositive(scores[i] - shift)
-    return shift
+        mass = exp_of_nonpositive(scores[i] - top)
+        remaining += 0.0 if listed[i] else mass
+    faded = False
+    for rank in range(shown - 1, -1, -1):
+        room.chosen[rank] = exp_of_nonpositive(scores[ranking[rank]] - top)
+        faded |= room.chosen[rank] < FADED
+        remaining += room.chosen[rank]
+        room.masses[rank] = remaining
+        room.shifts[rank] = top
+    if faded:
+        weigh_across_scales(count, shown, room)
+    for rank in range(shown):
+        listed[ranking[rank]] = False
+
+
+@kernel
+def weigh_across_scales(count: int, shown: int, room: Scratch) -> None:
+    """The same where a shown document has next to no mass beside the others: a list that was drawn once need not be
+    likely now. A rank's shift is the best score that remains there, less the rank: no two are alike, so that
+    `pair_weights` compares scores and not masses that have faded.
+    """
+    scores, ranking, listed = room.scores, room.ranking, room.listed
+    top = scores[ranking[shown - 1]]
+    for i in range(count):
+        if not listed[i]:
+            top = max(top, scores[i])
+    remaining = 0.0
+    for i in range(count):
+        if not listed[i]:
+            remaining += exp_of_nonpositive(scores[i] - top)
+    for rank in range(shown - 1, -1, -1):
+        score = scores[ranking[rank]]
+        if score > top:
+            remaining *= exp_of_nonpositive(top - score)
+            top = score
+        mass, stretch = exp_of_nonpositive(score - top), math.exp(rank)
+        remaining += mass
+        room.chosen[rank] = mass * stretch
+        room.masses[rank] = remaining * stretch
+        room.shifts[rank] = top - rank

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foltr.intrinsics.masses import LN2_HIGH, LN2_LOW, LOG2_E
+from foltr.intrinsics.elementary import LN2_HIGH, LN2_LOW, LOG2_E
 from foltr.intrinsics.products import ROWS, dots, prefetch
 from foltr.intrinsics.room import LINE
 from foltr.kernel import inlined, kernel
@@ -16,7 +16,7 @@ from foltr.rankers.scratch import Scratch
 from foltr.types import Array
 
 _LINE = LINE // 4  # features in a line of the processor's cache
-AT_A_RANK = 16 * _LINE  # features fetched while a document is drawn, which alone would leave memory idle
+_PORTION = 16 * _LINE  # as many as a processor waits for at a time
 
 
 @inlined
@@ -43,43 +43,41 @@ def exp_of_nonpositive(x: float) -> float:
 
 
 class Ahead(NamedTuple):
-    """Features of the list that comes next: scoring this one fetches them up to `middle`, drawing it the rest."""
+    """Features of the list that comes next, to be fetched from memory while this one is worked on."""
 
     flat: Array
     begin: int
-    middle: int
     end: int
 
 
 @kernel
-def ahead(features: Array, first: int, last: int, drawn: int) -> Ahead:
-    """Documents first .. last, while so many ranks are drawn."""
-    begin, end = first * features.shape[1], last * features.shape[1]
-    return Ahead(features.reshape(-1), begin, max(begin, end - drawn * AT_A_RANK), end)
+def ahead(features: Array, first: int, last: int) -> Ahead:
+    """Documents first .. last."""
+    return Ahead(features.reshape(-1), first * features.shape[1], last * features.shape[1])
 
 
 @kernel
-def fetch(flat: Array, begin: int, end: int) -> None:
-    for line in range(begin, end, _LINE):
-        prefetch(flat, line)
+def fetch(coming: Ahead, portion: int) -> None:
+    """Asks for the next portion. Scoring reads on by itself: in order, which processors foresee."""
+    begin = coming.begin + portion * _PORTION
+    for line in range(begin, min(begin + _PORTION, coming.end), _LINE):
+        prefetch(coming.flat, line)
 
 
 @kernel
-def score_list(
-    features: Array, first: int, count: int, theta: Array, hidden: int, relu: bool, room: Scratch, coming: Ahead
-) -> None:
-    """Scores of documents first .. first + count; meanwhile those of the list to come are fetched from memory."""
+def score_list(features: Array, first: int, count: int, theta: Array, hidden: int, relu: bool, room: Scratch) -> None:
+    """Scores of documents first .. first + count."""
     width = features.shape[1]
     flat = features.reshape(-1)
-    begin = coming.begin
-    share = (coming.middle - begin + count - 1) // count * ROWS  # so that all is fetched when all is scored
+    single = room.single[:width]
+    if hidden == 0:
+        for j in range(width):
+            single[j] = theta[j]
     for document in range(0, count, ROWS):
-        fetch(flat, begin, min(begin + share, coming.middle))
-        begin += share
         at, more = (first + document) * width, count - 1 - document  # past the last document it is scored again
         rows = (at, at + min(1, more) * width, at + min(2, more) * width, at + min(3, more) * width)
         if hidden == 0:
-            dots(flat, rows, theta, room.scores, document)
+            dots(flat, rows, single, room.scores, document)
             continue
         for h in range(hidden):
             dots(flat, rows, theta[h * width : (h + 1) * width], room.layer, h * ROWS)

@@ -5,20 +5,20 @@ from typing import NamedTuple
 import numpy as np
 
 from foltr.intrinsics.lanes import LANES
+from foltr.intrinsics.leaders import GROUP, LEADERS
 from foltr.intrinsics.products import ROWS
+from foltr.intrinsics.race import HEAT
 from foltr.intrinsics.room import room
 from foltr.types import Array
 
-BLOCK = LANES  # documents whose masses are compared at once
-GROUP = BLOCK * LANES  # documents of as many blocks as are compared at once
-
 
 class Scratch(NamedTuple):
-    scores: Array  # [longest list]; what follows up to a whole group is its own
-    mass: Array  # [blocks, BLOCK] of the documents in their order, 0 when taken
-    reach: Array  # [blocks, BLOCK] mass up to and with each document
-    ends: Array  # [groups, LANES] reach of the last document of each block
-    taken: Array  # [longest list] bool, false between lists
+    single: Array  # [longest row of weights] in single precision
+    scores: Array  # [longest list]; what follows up to a whole group and a heat is its own
+    mass: Array  # [whole groups and a heat] exp(score), relative to the best
+    keys: Array  # [whole groups and a heat] when each document comes in, and its place
+    leading: Array  # [shown, to whole LEADERS] keys of the first
+    listed: Array  # [longest list] bool, false between lists
     ranking: Array  # [shown]
     clicks: Array  # [shown] bool
     chosen: Array  # [shown] mass of the document at each rank
@@ -41,15 +41,15 @@ class Scratch(NamedTuple):
 
 
 def scratch(longest: int, shown: int, hidden: int, size: int) -> Scratch:
-    groups = -(-longest // GROUP)
-    blocks = groups * LANES
+    whole = -(-longest // GROUP) * GROUP + HEAT
     pairs = -(-(shown // 2) * (shown - shown // 2) // LANES) * LANES
     return Scratch(
-        scores=room(blocks * BLOCK)[:longest],
-        mass=room(blocks, BLOCK),
-        reach=room(blocks, BLOCK),
-        ends=room(groups, LANES),
-        taken=room(longest, kind=bool),
+        single=room(size, kind=np.float32),
+        scores=room(whole)[:longest],
+        mass=room(whole),
+        keys=room(whole),
+        leading=room(-(-shown // LEADERS) * LEADERS),
+        listed=room(longest, kind=bool),
         ranking=room(shown, kind=np.int64),
         clicks=room(shown, kind=bool),
         chosen=room(shown),

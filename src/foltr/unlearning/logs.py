@@ -19,7 +19,7 @@ from foltr.types import Array
 from foltr.unlearning import storage
 from foltr.unlearning.log_kernel import step_clients
 from foltr.unlearning.rounds import Round, begin
-from foltr.unlearning.workplace import learning_of, longest_list, room_for
+from foltr.unlearning.workplace import learning_of, room_for
 
 KIND = "log-1"  # of the file; changes with its layout
 
@@ -67,14 +67,14 @@ def load(path: Path) -> Log:
 def learn(task: Task, log: Log) -> Iterator[Round]:
     """Federated rounds over the searches in a log; a client weighs as many as it logged in the round."""
     data, learning = collection_of(task.train, task.grades), learning_of(task)
-    room, listed = room_for(task, log.rankings.shape[1]), np.zeros(longest_list(task), dtype=bool)
+    room = room_for(task, log.rankings.shape[1])
     parameters, nothing = begin(task), np.empty(0)
     click, stop = (np.stack(part) for part in zip(*task.behaviours, strict=True))
     for round, clients, starts in _rounds(log):
         models, steps = np.empty((len(clients), len(parameters))), np.diff(starts)
         cohort = Cohort(clients, steps, starts[:-1], clients, clients, clients, clients)  # searches come from the log
         step_clients(
-            data, cohort, click, stop, task.seed, round, 0, False, parameters, *learning, room, listed,
+            data, cohort, click, stop, task.seed, round, 0, False, parameters, *learning, room,
             models, nothing, nothing, log.queries, log.rankings, log.clicks,
         )  # fmt: skip
         parameters = fedavg(models, steps)

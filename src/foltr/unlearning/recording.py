@@ -15,7 +15,7 @@ from foltr.types import Array, Online
 from foltr.unlearning.log_kernel import step_clients
 from foltr.unlearning.logs import Log
 from foltr.unlearning.rounds import federated
-from foltr.unlearning.workplace import learning_of, longest_list, room_for
+from foltr.unlearning.workplace import learning_of, room_for
 
 
 class Recorder(NamedTuple):
@@ -27,7 +27,6 @@ class Recorder(NamedTuple):
     stop: Array  # [behaviours, grades]
     held: Holdings
     room: Scratch
-    listed: Array  # [longest list] false between lists
     notes: list[Log]
 
     def train(
@@ -41,7 +40,7 @@ class Recorder(NamedTuple):
         learning = learning_of(self.task)
         step_clients(
             self.data, self._cohort(clients, steps), self.click, self.stop, self.task.seed, round, first_step, True,
-            parameters, *learning, self.room, self.listed,
+            parameters, *learning, self.room,
             out, online.ndcg, online.max_rr, note.queries, note.rankings, note.clicks,
         )  # fmt: skip
         self.notes.append(note)
@@ -63,8 +62,8 @@ def recorder(task: Task) -> Recorder:
     click, stop = (np.stack(part) for part in zip(*task.behaviours, strict=True))
     clients, queries = np.arange(federated(task).clients), len(task.train.offsets) - 1
     held = task.holdings or everything(clients, queries=queries, behaviours=len(click))
-    room, listed = room_for(task, click.shape[1]), np.zeros(longest_list(task), dtype=bool)
-    return Recorder(task, collection_of(task.train, task.grades), click, stop, held, room, listed, [])
+    room = room_for(task, click.shape[1])
+    return Recorder(task, collection_of(task.train, task.grades), click, stop, held, room, [])
 
 
 def log_of(recorder: Recorder) -> Log:

@@ -1,30 +1,15 @@
-"""Of lists: where a draw falls, and what pairs weigh."""
+"""What pairs of a list weigh."""
 
 from typing import Any
 
 import numba
-from llvmlite import ir
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from foltr.intrinsics import lanes
-from foltr.intrinsics.lanes import DOUBLE, DOUBLES, LANES, arrays, constant
+from foltr.intrinsics.lanes import DOUBLE, DOUBLES, arrays, constant
 
 _LEAST = 1e-150  # its square is still a number
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def passed(typing: Any, table: Any, row: Any, target: Any) -> Any:  # noqa: ARG001
-    """How many of table[row, 0 .. LANES] (contiguous float64) are at most `target`."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        (data,) = arrays(context, builder, signature, arguments, 0)
-        values = lanes.load(builder, data.data, builder.mul(arguments[1], arguments[1].type(LANES)), DOUBLES)
-        within = builder.fcmp_ordered("<=", values, lanes.spread(builder, arguments[2]))
-        bits = builder.bitcast(within, ir.IntType(LANES))
-        return builder.ctpop(builder.zext(bits, ir.IntType(64)))
-
-    return numba.types.int64(table, row, target), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -1,0 +1,57 @@
+"""A Plackett-Luce list as a race: every document runs for a random time, and those in first are the list.
+
+Times are exponential with rate exp(score); who comes in first, second and so on is then drawn as Plackett-Luce says.
+All documents run at once, and no branch hangs on chance.
+"""
+
+from typing import Any
+
+import numba
+from llvmlite import ir
+from numba.extending import intrinsic
+
+from foltr.intrinsics import lanes
+from foltr.intrinsics.elementary import exp_both_ways, minus_log
+from foltr.intrinsics.lanes import DOUBLE, LANES, WORD, arrays, constant, words
+from foltr.rng import FIRST_FACTOR, SECOND_FACTOR
+
+HEAT = 3 * LANES  # documents that run side by side: one vector alone would wait for itself
+PLACES = (1 << 20) - 1  # fits into the last digits of a key
+_SLOWEST = 1e300
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def race(typing: Any, first: Any, scores: Any, shift: Any, word: Any, stride: Any, mass: Any, keys: Any) -> Any:  # noqa: ARG001
+    """For HEAT documents from `first` on: mass = exp(score - shift), and key = exponential number / mass.
+
+    The numbers come from `word`, `word` + `stride` and so on. The last 20 digits of a key are its place, which alters
+    odds by less than 2^-31. No key is negative or NaN.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        values, weight, result = arrays(context, builder, signature, arguments, 1, 5, 6)
+        doubles, whole = ir.VectorType(DOUBLE, HEAT), ir.VectorType(WORD, HEAT)
+        first, shift, word, stride = (lanes.spread(builder, arguments[k], HEAT) for k in (0, 2, 3, 4))
+        behind = ir.Constant(whole, list(range(HEAT)))
+        below = builder.fsub(lanes.load(builder, values.data, arguments[0], doubles), shift)
+        pace, slowness = exp_both_ways(builder, below)
+        time = builder.fmul(slowness, _exponential(builder, builder.add(word, builder.mul(stride, behind))))
+        time = lanes.lower(builder, time, constant(_SLOWEST, HEAT))
+        digits = builder.and_(builder.bitcast(time, whole), words(~PLACES, HEAT))
+        key = builder.or_(digits, builder.add(first, behind))
+        lanes.store(builder, pace, weight.data, arguments[0])
+        lanes.store(builder, builder.bitcast(key, doubles), result.data, arguments[0])
+        return context.get_dummy_value()
+
+    return numba.types.void(first, scores, shift, word, stride, mass, keys), generate
+
+
+def _exponential(builder: Any, word: Any) -> Any:
+    """-log(1 - u) of the numbers u that `rng.uniform_at` makes of the same words."""
+    lanes_of = word.type.count
+    for shift, factor in ((30, FIRST_FACTOR), (27, SECOND_FACTOR)):
+        word = builder.mul(builder.xor(word, builder.lshr(word, words(shift, lanes_of))), words(factor, lanes_of))
+    word = builder.xor(word, builder.lshr(word, words(31, lanes_of)))
+    left = builder.sub(words(1 << 53, lanes_of), builder.lshr(word, words(11, lanes_of)))
+    number = builder.sitofp(left, ir.VectorType(DOUBLE, lanes_of))
+    return minus_log(builder, builder.fmul(number, constant(2.0**-53, lanes_of)))
