@@ -358,6 +358,15 @@ def test_a_list_longer_than_any_is_refused_with_the_longest(command, refused, tm
     assert message == "users.shown = 6: the longest list of mine fold 1 has 5 documents; use at most 5"
 
 
+def test_more_documents_than_there_are_numbers_to_draw_by_are_refused(command, refused, tmp_path, monkeypatch):
+    monkeypatch.setattr("foltr.experiments.population.DRAWS", 4)  # a million in truth
+    spec = add(command, tmp_path / "mine", 4, 5)
+    message = refused("run", spec, "--set", "users.shown=2")
+    assert message.startswith(
+        "data.name: the longest list of mine fold 1 has 5 documents; lists are drawn from at most 4"
+    )
+
+
 def test_fewer_documents_than_shown_are_told_on_standard_error(command, tmp_path):
     spec = add(command, tmp_path / "mine", 2, 6, 1)
     answer = command("run", spec, "--jobs", 1)

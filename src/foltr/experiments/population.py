@@ -17,6 +17,7 @@ from foltr.experiments.setting import AnySetting, DataChoice, Even, Setting, Sil
 from foltr.federation.cohort import interactions_of
 from foltr.federation.rounds import Central, Federated, Task
 from foltr.learners.cohort import Holdings, everything
+from foltr.learners.pdgd_kernel import DRAWS
 from foltr.types import Array
 
 
@@ -42,6 +43,11 @@ def task_of(made: Setting, fold: Fold, seed: int) -> tuple[Task, Tested]:
         raise SpecError(
             f"users.shown = {made.users.shown}: the longest list of {fold.name} fold {fold.fold} has {longest} "
             f"documents; use at most {longest}"
+        )
+    if longest > DRAWS:
+        raise SpecError(
+            f"data.name: the longest list of {fold.name} fold {fold.fold} has {longest:,} documents; lists are drawn "
+            f"from at most {DRAWS:,}, so keep the best of a first search"
         )
     federation = made.federation
     plain = Task(

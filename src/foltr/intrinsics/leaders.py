@@ -74,17 +74,17 @@ def _network(size: int) -> Iterator[tuple[int, int]]:
 def _merged(builder: Any, one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
     """The lower half of two rising sequences, rising: Batcher's bitonic merge.
 
-    It wants a power of two of them; those that fail (None) count as lower than all, and cost nothing.
+    It wants a power of two of them; those that are missing (None) count as lower than all, and cost nothing.
     """
     row = [lanes.lower(builder, a, b) for a, b in zip(one, reversed(other), strict=True)]
-    failing = (1 << (len(row) - 1).bit_length()) - len(row)
-    row += [None] * failing
+    missing = (1 << (len(row) - 1).bit_length()) - len(row)
+    row += [None] * missing
     gap = len(row) // 2
     while gap:
         for k in (k for k in range(len(row)) if k & gap == 0):
             row[k], row[k + gap] = _ordered(builder, row[k], row[k + gap])
         gap //= 2
-    return row[failing:]
+    return row[missing:]
 
 
 def _ordered(builder: Any, one: Any, other: Any) -> tuple[Any, Any]:

@@ -24,8 +24,8 @@ _SLOWEST = 1e300
 def race(typing: Any, first: Any, scores: Any, shift: Any, word: Any, stride: Any, mass: Any, keys: Any) -> Any:  # noqa: ARG001
     """For HEAT documents from `first` on: mass = exp(score - shift), and key = exponential number / mass.
 
-    The numbers come from `word`, `word` + `stride` and so on. The last 20 digits of a key are its place, which alters
-    odds by less than 2^-31. No key is negative or NaN.
+    The numbers come from `word`, `word` + `stride` and so on. The last 20 digits of a key are the document's place,
+    which alters odds by less than 2^-31. No key is negative or NaN.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -48,10 +48,10 @@ def race(typing: Any, first: Any, scores: Any, shift: Any, word: Any, stride: An
 
 def _exponential(builder: Any, word: Any) -> Any:
     """-log(1 - u) of the numbers u that `rng.uniform_at` makes of the same words."""
-    lanes_of = word.type.count
+    size = word.type.count
     for shift, factor in ((30, FIRST_FACTOR), (27, SECOND_FACTOR)):
-        word = builder.mul(builder.xor(word, builder.lshr(word, words(shift, lanes_of))), words(factor, lanes_of))
-    word = builder.xor(word, builder.lshr(word, words(31, lanes_of)))
-    left = builder.sub(words(1 << 53, lanes_of), builder.lshr(word, words(11, lanes_of)))
-    number = builder.sitofp(left, ir.VectorType(DOUBLE, lanes_of))
-    return minus_log(builder, builder.fmul(number, constant(2.0**-53, lanes_of)))
+        word = builder.mul(builder.xor(word, builder.lshr(word, words(shift, size))), words(factor, size))
+    word = builder.xor(word, builder.lshr(word, words(31, size)))
+    left = builder.sub(words(1 << 53, size), builder.lshr(word, words(11, size)))
+    number = builder.sitofp(left, ir.VectorType(DOUBLE, size))
+    return minus_log(builder, builder.fmul(number, constant(2.0**-53, size)))
