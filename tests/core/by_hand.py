@@ -11,7 +11,7 @@ from scipy.stats import chisquare, norm
 
 from foltr.data.dataset import Dataset
 from foltr.rankers.draw_kernel import draw_list
-from foltr.rankers.kernels import ahead
+from foltr.rankers.fetching import ahead
 from foltr.rankers.scratch import scratch
 from foltr.rng import stream
 

@@ -15,9 +15,9 @@ from foltr.learners.cohort import Holdings
 from foltr.learners.evolution import Evolution
 from foltr.learners.pdgd_kernel import pair_weights
 from foltr.rankers import Linear, Mlp
-from foltr.rankers.draw_kernel import weigh_list
 from foltr.rankers.plackett_luce import log_mass
 from foltr.rankers.scratch import scratch
+from foltr.rankers.weigh_kernel import weigh_list
 from foltr.types import DRAWN
 from foltr.unlearning.logs import Log, learn, load, only, save, size, without
 from foltr.unlearning.recording import log_of, recorder

@@ -39,8 +39,8 @@ class Shape(NamedTuple):
 
 
 SHAPES = (
-    Shape("mq2007-shape", "synthetic-mq2007", 1015, 3, 200_000, 600),
-    Shape("mslr-shape", "synthetic-mslr", 6000, 5, 60_000, 400),
+    Shape("mq2007-shape", "synthetic-mq2007", 1015, 3, 400_000, 600),
+    Shape("mslr-shape", "synthetic-mslr", 6000, 5, 80_000, 400),
 )
 SMOKE = (
     Shape("mq2007-shape", "synthetic-mq2007", 200, 3, 8_000, 20),

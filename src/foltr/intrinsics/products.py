@@ -1,4 +1,4 @@
-"""Features times weights: of several documents at once, and the list that comes next fetched meanwhile."""
+"""Features times weights, of several documents at once."""
 
 import functools
 from collections.abc import Sequence
@@ -13,23 +13,6 @@ from foltr.intrinsics import lanes
 from foltr.intrinsics.lanes import DOUBLES, FLOATS, INT, LANES, MASK, SINGLES, arrays
 
 ROWS = 4  # dot products made together
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def prefetch(typing: Any, array: Any, index: Any) -> Any:  # noqa: ARG001
-    """Ask the processor to bring array[index] (of a flat array) near, without waiting for it.
-
-    Near is the second cache: what is being worked on now keeps the first, which a long list would fill.
-    """
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        (flat,) = arrays(context, builder, signature, arguments, 0)
-        pointer = builder.bitcast(builder.gep(flat.data, [arguments[1]]), ir.IntType(8).as_pointer())
-        function = lanes.function(builder, "llvm.prefetch.p0", ir.VoidType(), [pointer.type, INT, INT, INT])
-        builder.call(function, [pointer, INT(0), INT(2), INT(1)])  # read, into the second cache, data
-        return context.get_dummy_value()
-
-    return numba.types.void(array, index), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]

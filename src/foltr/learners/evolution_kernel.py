@@ -3,7 +3,8 @@
 from foltr.clicks.simulate import click_list
 from foltr.kernel import kernel
 from foltr.learners.cohort import Cohort, Collection, drawn_query, first_click, list_ndcg, user_at
-from foltr.rankers.kernels import ahead, fetch, score_list, top_list
+from foltr.rankers.fetching import ahead, fetch
+from foltr.rankers.kernels import score_list, top_list
 from foltr.rankers.scratch import Scratch
 from foltr.rng import CLICKS, PERTURBATION, PRIVATISE, QUERIES, address, fill_normal, uniform_at
 from foltr.types import Array

@@ -16,7 +16,8 @@ from foltr.intrinsics.race import HEAT, PLACES
 from foltr.kernel import kernel
 from foltr.learners.cohort import Cohort, Collection, first_click, first_query, list_ndcg, next_query, user_at
 from foltr.rankers.draw_kernel import draw_list
-from foltr.rankers.kernels import ahead, fetch, mlp_score, score_list
+from foltr.rankers.fetching import ahead, fetch
+from foltr.rankers.kernels import mlp_score, score_list
 from foltr.rankers.scratch import Scratch
 from foltr.rng import CLICKS, QUERIES, RANKING, address
 from foltr.types import Array

@@ -1,6 +1,6 @@
-"""Drawing a Plackett-Luce list in machine code: the twin of `plackett_luce`, and what a list leaves for its pairs.
+"""Drawing a Plackett-Luce list in machine code: the twin of `plackett_luce`.
 
-Masses that remain at a rank are summed from the last rank upwards, never found by subtraction: no digits are lost
+The masses that remain at a rank are summed from the last rank upwards, never found by subtraction: no digits are lost
 whatever the scores.
 """
 
@@ -13,11 +13,11 @@ from foltr.intrinsics.leaders import GROUP, LEADERS, leaders
 from foltr.intrinsics.masses import highest, mass_behind
 from foltr.intrinsics.race import HEAT, PLACES, race
 from foltr.kernel import kernel
-from foltr.rankers.kernels import Ahead, exp_of_nonpositive, fetch, top_list
+from foltr.rankers.fetching import Ahead, fetch
+from foltr.rankers.kernels import top_list
 from foltr.rankers.scratch import Scratch
+from foltr.rankers.weigh_kernel import FADED, weigh_across_scales
 from foltr.rng import uniform_at
-
-FADED = 1e-100  # of the largest mass; far above where doubles lose digits
 
 
 @kernel
@@ -73,64 +73,4 @@ def draw_across_scales(
     for i in range(count):
         keys[i] = scores[i] - math.log(-math.log1p(-uniform_at(start, stride, position + i)))
     top_list(keys, count, shown, room.ranking)
-    for rank in range(shown):
-        room.listed[room.ranking[rank]] = True
     weigh_across_scales(count, shown, room)
-    for rank in range(shown):
-        room.listed[room.ranking[rank]] = False
-
-
-@kernel
-def weigh_list(count: int, shown: int, room: Scratch) -> None:
-    """What `draw_list` leaves for a drawn list, for one that is given: masses at each rank under the current scores.
-
-    Summed from the last rank upwards, so that nothing is ever subtracted.
-    """
-    scores, ranking, listed = room.scores, room.ranking, room.listed
-    for rank in range(shown):
-        listed[ranking[rank]] = True
-    top = -np.inf
-    for i in range(count):
-        top = max(top, scores[i])
-    remaining = 0.0
-    for i in range(count):
-        mass = exp_of_nonpositive(scores[i] - top)
-        remaining += 0.0 if listed[i] else mass
-    faded = False
-    for rank in range(shown - 1, -1, -1):
-        room.chosen[rank] = exp_of_nonpositive(scores[ranking[rank]] - top)
-        faded |= room.chosen[rank] < FADED
-        remaining += room.chosen[rank]
-        room.masses[rank] = remaining
-        room.shifts[rank] = top
-    if faded:
-        weigh_across_scales(count, shown, room)
-    for rank in range(shown):
-        listed[ranking[rank]] = False
-
-
-@kernel
-def weigh_across_scales(count: int, shown: int, room: Scratch) -> None:
-    """The same where a shown document has next to no mass beside the others: a list that was drawn once need not be
-    likely now. A rank's shift is the best score that remains there, less the rank: no two are alike, so that
-    `pair_weights` compares scores and not masses that have faded.
-    """
-    scores, ranking, listed = room.scores, room.ranking, room.listed
-    top = scores[ranking[shown - 1]]
-    for i in range(count):
-        if not listed[i]:
-            top = max(top, scores[i])
-    remaining = 0.0
-    for i in range(count):
-        if not listed[i]:
-            remaining += exp_of_nonpositive(scores[i] - top)
-    for rank in range(shown - 1, -1, -1):
-        score = scores[ranking[rank]]
-        if score > top:
-            remaining *= exp_of_nonpositive(top - score)
-            top = score
-        mass, stretch = exp_of_nonpositive(score - top), math.exp(rank)
-        remaining += mass
-        room.chosen[rank] = mass * stretch
-        room.masses[rank] = remaining * stretch
-        room.shifts[rank] = top - rank

@@ -4,19 +4,14 @@ Twins of `linear` and `mlp`. `hidden` = 0 means a linear ranker, else an MLP of 
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
 from foltr.intrinsics.elementary import LN2_HIGH, LN2_LOW, LOG2_E
-from foltr.intrinsics.products import ROWS, dots, prefetch
-from foltr.intrinsics.room import LINE
+from foltr.intrinsics.products import ROWS, dots
 from foltr.kernel import inlined, kernel
 from foltr.rankers.scratch import Scratch
 from foltr.types import Array
-
-_LINE = LINE // 4  # features in a line of the processor's cache
-_PORTION = 16 * _LINE  # as many as a processor waits for at a time
 
 
 @inlined
@@ -40,28 +35,6 @@ def exp_of_nonpositive(x: float) -> float:
     series = series * r + 1.0
     power = np.int64((np.int64(k) + 1023) << 52).view(np.float64)  # 2^k by its bits
     return series * power
-
-
-class Ahead(NamedTuple):
-    """Features of the list that comes next, to be fetched from memory while this one is worked on."""
-
-    flat: Array
-    begin: int
-    end: int
-
-
-@kernel
-def ahead(features: Array, first: int, last: int) -> Ahead:
-    """Documents first .. last."""
-    return Ahead(features.reshape(-1), first * features.shape[1], last * features.shape[1])
-
-
-@kernel
-def fetch(coming: Ahead, portion: int) -> None:
-    """Asks for the next portion. Scoring reads on by itself: in order, which processors foresee."""
-    begin = coming.begin + portion * _PORTION
-    for line in range(begin, min(begin + _PORTION, coming.end), _LINE):
-        prefetch(coming.flat, line)
 
 
 @kernel

@@ -4,9 +4,11 @@ from foltr.clicks.simulate import click_list
 from foltr.kernel import kernel
 from foltr.learners.cohort import Cohort, Collection, drawn_query, first_click, list_ndcg, user_at
 from foltr.learners.pdgd_kernel import DRAWS, add_gradient, pair_weights
-from foltr.rankers.draw_kernel import draw_list, weigh_list
-from foltr.rankers.kernels import ahead, score_list
+from foltr.rankers.draw_kernel import draw_list
+from foltr.rankers.fetching import ahead
+from foltr.rankers.kernels import score_list
 from foltr.rankers.scratch import Scratch
+from foltr.rankers.weigh_kernel import weigh_list
 from foltr.rng import CLICKS, QUERIES, RANKING, address
 from foltr.types import Array
 
