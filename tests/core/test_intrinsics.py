@@ -140,7 +140,10 @@ def test_masses_and_times_of_a_race(below, data):
     assert mass[first:-1] == pytest.approx(exact, rel=5e-16, abs=0)
     times = -np.log1p(-draws.uniform(HEAT))
     for key, time, weight in zip(keys[first:-1], times, exact, strict=True):
-        assert key == pytest.approx(min(time / weight, 1e300) if weight > 1e-300 else key, rel=2**-32)
+        if weight > 1e-290:
+            assert key == pytest.approx(min(time / weight, 1e300), rel=2**-31)
+        else:  # next to no mass, or none: behind all that have some
+            assert key > 1e270
     assert (keys[first:-1].view(np.int64) & PLACES).tolist() == list(range(first, first + HEAT))
     assert np.isfinite(keys[first:-1]).all()
     assert (keys[first:-1] >= 0).all()

@@ -51,7 +51,7 @@ def measure_clients(
             after = ahead(data.features, data.offsets[coming], data.offsets[coming + 1])
             score_list(data.features, first, count, theta, hidden, relu, room)
             user = user_at(cohort, c, step, click.shape[0], seed, round)
-            for portion in range(4):
+            for portion in range(4):  # what comes while the list is made; the rest is read in order
                 fetch(after, portion)
             top_list(room.scores, count, length, room.ranking)
             click_list(

@@ -64,7 +64,7 @@ def train_clients(
                 data.labels, first, room.ranking, length, click[user], stop[user],
                 clicks_at[0], clicks_at[1], 2 * (first_step + step) * shown, room.clicks,
             )  # fmt: skip
-            portion = count // HEAT + 2
+            portion = (count + HEAT - 1) // HEAT + 1  # drawing has asked for those before
             fetch(after, portion)
             slot = cohort.slots[c] + step
             ndcg[slot] = list_ndcg(data, query, room.ranking, length)
