@@ -110,7 +110,7 @@ def train(
     loss: Annotated[str, typer.Option("--loss", help="pointwise, pairwise or listwise.")] = "pointwise",
     stem: Annotated[bool, typer.Option("--stem", help="English stems (needs foltr[text]).")] = False,
     stop: Annotated[bool, typer.Option("--stop", help="Leave out English stop words.")] = False,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the division and of training.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the division, keys, noise and training.")] = 1,
     json_: Json = False,
 ) -> None:
     """Local, Local+, Global, CS-F-LTR and pooled rankers on a corpus divided among parties."""
@@ -139,11 +139,12 @@ def _federation(name: str, *, seed: int = 1, **setup: Any) -> Any:
     import msgspec
 
     from foltr.data import corpora
-    from foltr.silo.parties import Setup, found
+    from foltr.experiments.silo_training import simulated
+    from foltr.silo.parties import Setup
 
     corpus = corpora.load(name)
     with _err.status(f"sketching {len(corpus.ids):,} documents"):
-        return found(corpus, msgspec.convert({"kind": "train", **setup}, Setup), seed=seed)
+        return simulated(corpus, msgspec.convert({"kind": "train", **setup}, Setup), seed=seed)
 
 
 def _trained(federation: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from foltr.privacy import ledger as accounts
 from foltr.silo import leaks, noise
 from foltr.silo.anonymity import others_that_fit
 from foltr.silo.answering import Owner, answered, owner
-from foltr.silo.asking import Asker, ask_count, ask_top, asked, asker
+from foltr.silo.asking import Asker, ask_count, ask_top, asked
 from foltr.silo.counts import counts_of, take
 from foltr.silo.crossing import Prepared
 from foltr.silo.messages import CountAnswer, decoded, told_cells
@@ -34,7 +34,7 @@ def one_question(federation: Federation, *, true_rows: int = 5, epsilon: float =
     number = _worth_asking(federation, body.terms)
     term = federation.words[number]
     who = federation.bodies[_OWNER]
-    asking = asker(federation.askers[_ASKER].family, true_rows=true_rows, decoys=federation.words)
+    asking = federation.askers[_ASKER]._replace(true_rows=true_rows)
     whole = relay(ask_top(federation.askers[_ASKER], term, top=min(5, who.most)), who)
     truth = counts_of(body, np.arange(len(body.lengths)), np.array([number]))[:, 0]
     best = int(truth.argmax())
@@ -103,9 +103,8 @@ def _guess(federation: Federation, asking: Asker, term: str, true_rows: int) -> 
 def _of_one(who: Owner, document: int, kind: str, epsilon: float) -> Owner:
     """An owner of that document alone, with noise of this kind."""
     assert who.counts is not None
-    return owner(
-        counts=who.counts._replace(cells=who.counts.cells[document : document + 1]), noise_kind=kind, epsilon=epsilon
-    )
+    counts = who.counts._replace(cells=who.counts.cells[document : document + 1])
+    return owner(counts=counts, noise_kind=kind, epsilon=epsilon, uniforms=who.uniforms)
 
 
 def _answer(asking: Asker, term: str, who: Owner, truth: int) -> dict[str, Any]:

@@ -56,10 +56,15 @@ def trained(federation: Federation, prepared: Prepared) -> Trained:
     )
 
 
-def measured(corpus: Corpus, setup: Setup, *, seed: int) -> tuple[dict[str, float], Array]:
-    """The numbers, and the ranker of CS-F-LTR. Key and noise come from the seed: nobody is protected here."""
+def simulated(corpus: Corpus, setup: Setup, *, seed: int) -> Federation:
+    """Parties whose key, secrets and noise all come from the seed: repeatable, and nobody is protected."""
     secrets = [key_of(seed + party) for party in range(1, setup.parties + 1)]
-    federation = found(corpus, setup, seed=seed, key=key_of(seed), uniforms=_repeatable(seed), secrets=secrets)
+    return found(corpus, setup, seed=seed, key=key_of(seed), uniforms=_repeatable(seed), secrets=secrets)
+
+
+def measured(corpus: Corpus, setup: Setup, *, seed: int) -> tuple[dict[str, float], Array]:
+    """The numbers, and the ranker of CS-F-LTR."""
+    federation = simulated(corpus, setup, seed=seed)
     made = trained(federation, prepare(federation))
     numbers: dict[str, float] = {}
     for regime, title in TITLES.items():
