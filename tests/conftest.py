@@ -7,7 +7,8 @@ import hypothesis
 import pytest
 
 # a kernel compiles at its first call, so no single example has a deadline
-hypothesis.settings.register_profile("foltr", deadline=None)
+hypothesis.settings.register_profile("foltr", deadline=None, derandomize=True)
+hypothesis.settings.register_profile("explore", deadline=None, max_examples=1000)
 hypothesis.settings.load_profile("foltr")
 
 _BESIDE_THE_PROJECT = Path(__file__).resolve().parents[2] / "shared" / "data"

@@ -26,8 +26,9 @@ def texts(tmp_path):
 
 @pytest.fixture
 def built(command, texts, tmp_path):
-    """A sketch and its key."""
+    """A sketch and its key, under which no two of the words asked for share a cell."""
     sketch, key = tmp_path / "sketch.npz", tmp_path / "key.hex"
+    key.write_text(bytes(range(32)).hex())
     answer = command("silo", "build", texts, "--to", sketch, "--key", key)
     assert answer.code == 0, answer.err
     return sketch, key
