@@ -14,8 +14,8 @@ from foltr.experiments.spec import read
 LONG = """\
 name = "long"
 data = { name = "synthetic-mq2007@60", folds = 1 }
-federation = { clients = 100, interactions = 4, rounds = 500 }
-runs = { seeds = 6, evaluate_every = 500 }
+federation = { clients = 100, interactions = 4, rounds = 1500 }
+runs = { seeds = 6, evaluate_every = 1500 }
 """
 
 
