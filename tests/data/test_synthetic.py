@@ -1,6 +1,5 @@
 """Synthetic collections: repeatable, of the right shape, as hard as the real ones."""
 
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize

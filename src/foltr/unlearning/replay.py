@@ -42,6 +42,7 @@ def replay(
 
 def calibrated(updates: Array, sizes: Array) -> Array:
     """[n, P] updates stretched to these lengths [n]; what has no length has no direction and stays zero."""
-    made = np.linalg.norm(updates, axis=1, keepdims=True)
-    directions = np.divide(updates, made, out=np.zeros_like(updates), where=made > 0)
-    return directions * sizes[:, None]
+    largest = np.abs(updates).max(axis=1, keepdims=True)  # squares of tiny numbers would be lost
+    scaled = np.divide(updates, largest, out=np.zeros_like(updates), where=largest > 0)
+    made = np.linalg.norm(scaled, axis=1, keepdims=True)
+    return np.divide(scaled, made, out=scaled, where=made > 0) * sizes[:, None]
