@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from foltr.errors import InputError, StorageError
+from foltr.files import write_arrays
 from foltr.rankers import Linear, Mlp, RankerKind
 from foltr.types import Array
 
@@ -35,12 +36,8 @@ class Ranker(NamedTuple):
 
     def save(self, path: str | Path) -> None:
         """A file of the form of a run's ranker.npz, with this one ranker in it."""
-        packed, kind = io.BytesIO(), json.dumps(msgspec.to_builtins(self.kind))
-        np.savez(packed, setting_0=self.parameters[None], setting_0_ranker=np.array(kind))
-        try:
-            Path(path).write_bytes(packed.getbuffer())
-        except OSError as problem:
-            raise StorageError(f"{path}: the ranker could not be written ({problem.strerror})") from None
+        kind = json.dumps(msgspec.to_builtins(self.kind))
+        write_arrays(Path(path), {"setting_0": self.parameters[None], "setting_0_ranker": np.array(kind)})
 
     @staticmethod
     def load(path: str | Path, *, setting: int = 0, index: int = 0) -> "Ranker":

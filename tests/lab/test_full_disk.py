@@ -95,7 +95,7 @@ def test_a_real_limit_on_the_size_of_files_is_named(size, jobs, named, kept, tin
     assert answer.code == 1, answer
     assert answer.out == ""
     assert answer.err.count("foltr: ") == 1
-    assert "a limit on the size of files was reached; raise it (ulimit -f), then run again" in answer.err
+    assert "a limit on the size of files was reached; raise it (ulimit -f), then try again" in answer.err
     assert named in answer.err
     assert "Traceback" not in answer.err
     assert "Exception ignored" not in answer.err

@@ -11,6 +11,7 @@ from foltr.experiments import store
 from foltr.experiments.evaluation import Single
 from foltr.experiments.run import compute, prepare
 from foltr.experiments.spec import read, setting
+from foltr.files import whole_file
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +168,7 @@ def test_what_went_wrong_while_writing_leaves_the_old_file_alone(tmp_path):
     path.write_text("old")
 
     def write():
-        with store.whole_file(path) as temporary:
+        with whole_file(path) as temporary:
             temporary.write_text("new and half of")
             raise KeyboardInterrupt
 
@@ -181,7 +182,7 @@ def test_what_went_wrong_while_writing_leaves_the_old_file_alone(tmp_path):
 def test_results_can_be_read_by_whom_the_user_lets_read(tmp_path):
     before = os.umask(0o022)
     try:
-        with store.whole_file(tmp_path / "shared.txt") as temporary:
+        with whole_file(tmp_path / "shared.txt") as temporary:
             temporary.write_text("for the group")
     finally:
         os.umask(before)

@@ -123,9 +123,10 @@ def test_a_file_of_another_kind_and_a_missing_one_say_so(tmp_path):
         load(tmp_path / "nothing.npz")
 
 
-def test_a_folder_that_is_not_there_cannot_be_written(tmp_path):
-    with pytest.raises(StorageError, match="could not be written"):
-        save(tmp_path / "nowhere" / "history.npz", kept(small()))
+def test_a_file_in_place_of_the_folder_is_told(tmp_path):
+    (tmp_path / "taken").write_text("a file")
+    with pytest.raises(StorageError, match="history.npz: cannot be written"):
+        save(tmp_path / "taken" / "history.npz", kept(small()))
 
 
 def test_rounds_that_kept_nothing_are_no_history():

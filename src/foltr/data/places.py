@@ -3,10 +3,10 @@
 import json
 import os
 import re
-import tempfile
 from pathlib import Path
 
 from foltr.errors import DataError, StorageError
+from foltr.files import write_text
 
 
 def _file() -> Path:
@@ -34,17 +34,7 @@ def remember(name: str, root: Path) -> None:
     if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*", name):
         raise DataError(f"the name {name!r} is not allowed; use small letters, digits, '-', '_' and '.'")
     known = {**remembered(), name: str(root)}
-    try:
-        _file().parent.mkdir(parents=True, exist_ok=True)
-        handle, draft = tempfile.mkstemp(prefix=".data-", dir=_file().parent)
-        try:
-            with os.fdopen(handle, "w") as file:
-                json.dump(known, file, indent=2)
-            Path(draft).replace(_file())
-        finally:
-            Path(draft).unlink(missing_ok=True)
-    except OSError as error:
-        raise StorageError(f"{_file()}: cannot be written ({error}); FOLTR_CONFIG names another folder") from error
+    write_text(_file(), json.dumps(known, indent=2), instead="another folder with FOLTR_CONFIG")
 
 
 def shelves(name: str) -> list[Path]:

@@ -31,6 +31,7 @@ from foltr.experiments.population import interactions_in, load, task_of
 from foltr.experiments.privacy_card import card_of, ledgers_of
 from foltr.experiments.setting import AnySetting, Plan, Setting, SiloSetting, folds_of, resolved
 from foltr.experiments.spec import labels
+from foltr.files import whole_file, write_arrays, write_text
 
 
 class Prepared(NamedTuple):
@@ -120,11 +121,11 @@ def finish(prepared: Prepared, extra: dict[str, Any] | None = None) -> records.R
     for job, single in done:
         by_setting[number[id(job.setting)]].append((job, single))
     rows = pl.concat([_rows(i, job, single) for i, pairs in by_setting.items() for job, single in pairs])
-    with store.whole_file(prepared.dir / "rows.parquet") as temporary:
+    with whole_file(prepared.dir / "rows.parquet", instead=store.ELSEWHERE) as temporary:
         packed = io.BytesIO()  # polars has words of its own for a full disk
         rows.write_parquet(packed)
         temporary.write_bytes(packed.getbuffer())
-    store.write_arrays(prepared.dir / "ranker.npz", _rankers(by_setting))
+    write_arrays(prepared.dir / "ranker.npz", _rankers(by_setting), instead=store.ELSEWHERE)
     manifest = _manifest(prepared, by_setting) | (extra or {})
     privacy = [{"setting": s["index"], "label": s["label"], **s["privacy"]} for s in manifest["settings"]]
     write_json(prepared.dir / "privacy.json", privacy)
@@ -134,8 +135,7 @@ def finish(prepared: Prepared, extra: dict[str, Any] | None = None) -> records.R
 
 
 def write_json(path: Path, content: Any) -> None:
-    with store.whole_file(path) as temporary:
-        temporary.write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
+    write_text(path, json.dumps(content, indent=1, ensure_ascii=False), instead=store.ELSEWHERE)
 
 
 def results(run: records.Run) -> dict[str, Any]:

@@ -3,22 +3,15 @@
     <out>/singles/<key>.npz
 
 A figure that needs a run which another figure made finds it here; a command that was stopped goes on from here. A
-file appears whole or not at all. The key covers the setting, the data, the seed and the code that computes.
+file appears whole or not at all (`files`). The key covers the setting, the data, the seed and the code that computes.
 """
 
 import ast
-import contextlib
-import errno
 import hashlib
-import io
 import json
 import lzma
-import os
-import threading
 import zipfile
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,9 +19,11 @@ from typing import Any
 import numpy as np
 
 import foltr
-from foltr.errors import StorageError
 from foltr.experiments.evaluation import Single
 from foltr.experiments.setting import AnySetting, SiloSetting, resolved
+from foltr.files import write_arrays
+
+ELSEWHERE = "another folder with --out"
 
 # the modules that decide numbers; the data's own checksum stands for how it was read
 _NUMERIC = ("rng", "intrinsics", "kernel", "metrics", "rankers/", "clicks/", "learners/", "privacy/mechanisms",
@@ -81,15 +76,8 @@ def path_of(out: Path, key: str) -> Path:
 
 
 def save(out: Path, key: str, single: Single) -> None:
-    write_arrays(path_of(out, key), {name: np.asarray(value) for name, value in single._asdict().items()})
-
-
-def write_arrays(path: Path, arrays: dict[str, Any]) -> None:
-    """An .npz file; packed in memory, because numpy's own archive cannot be left halfway in silence."""
-    with whole_file(path) as temporary:
-        packed = io.BytesIO()
-        np.savez(packed, **arrays)
-        temporary.write_bytes(packed.getbuffer())
+    arrays = {name: np.asarray(value) for name, value in single._asdict().items()}
+    write_arrays(path_of(out, key), arrays, instead=ELSEWHERE)
 
 
 def load(out: Path, key: str) -> Single | None:
@@ -109,26 +97,3 @@ def load(out: Path, key: str) -> Single | None:
 
 # what an archive with a wrong byte somewhere makes of itself
 _DAMAGE = (OSError, KeyError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """A temporary path that becomes `path` when all went well, and vanishes otherwise."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        yield temporary
-        temporary.replace(path)
-    except OSError as problem:
-        raise _explained(path, problem) from None
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-
-
-def _explained(path: Path, problem: OSError) -> StorageError:
-    if problem.errno in (errno.ENOSPC, errno.EDQUOT):
-        return StorageError(f"{path}: the disk is full; make room or choose another folder with --out, then run again")
-    if problem.errno == errno.EFBIG:
-        return StorageError(f"{path}: a limit on the size of files was reached; raise it (ulimit -f), then run again")
-    return StorageError(f"{path}: cannot be written ({problem.strerror}); choose another folder with --out")

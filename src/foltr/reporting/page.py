@@ -3,11 +3,11 @@
 The page depends on the runs alone (no clock, no machine of the reader), so the same runs give the same bytes.
 """
 
-import os
 from pathlib import Path
 from typing import Any
 
-from foltr.errors import InputError, StorageError
+from foltr.errors import InputError
+from foltr.files import write_text
 from foltr.records import read
 from foltr.reporting.sections import section
 
@@ -16,7 +16,7 @@ def write_page(runs: list[Path], out: Path, *, title: str | None = None) -> Path
     """Read finished runs and write the page to `out`, whole or not at all; gives back `out`."""
     if not runs:
         raise InputError("a report needs at least one run folder")
-    _write(render([section(read(folder), place) for place, folder in enumerate(runs)], title), out)
+    write_text(out, render([section(read(folder), place) for place, folder in enumerate(runs)], title))
     return out
 
 
@@ -32,26 +32,3 @@ def render(sections: list[dict[str, Any]], title: str | None = None) -> str:
     )
     headline = title or (sections[0]["name"] if len(sections) == 1 else f"{len(sections)} runs")
     return environment.get_template("page.html.j2").render(title=headline, sections=sections)
-
-
-def _write(text: str, out: Path) -> None:
-    """A reader of `out` sees the old page or the new one, never half of one."""
-    part = out.with_name(f".{out.name}.{os.getpid()}.part")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(text, encoding="utf-8")
-        part.replace(out)
-    except OSError as error:
-        raise StorageError(
-            f"{out}: the page could not be written ({error.strerror or error}); "
-            "check that the folder exists, that you may write there and that the disk has room"
-        ) from error
-    finally:
-        _discard(part)
-
-
-def _discard(part: Path) -> None:
-    try:
-        part.unlink(missing_ok=True)
-    except OSError:  # the folder itself is out of reach: the first error says so already
-        return

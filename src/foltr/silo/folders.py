@@ -16,6 +16,7 @@ from typing import NamedTuple
 from foltr.data import corpus_formats
 from foltr.data.words import terms
 from foltr.errors import DataError, InputError, SpecError, StorageError
+from foltr.files import write_text
 from foltr.silo import rtk_sketch, storage
 from foltr.silo.answering import owner
 from foltr.silo.asking import Listed, ask_top, asker
@@ -59,7 +60,7 @@ def build(folder: Path, to: Path, key_file: Path, *, top: int | None, rows: int 
     if fresh:
         _write_key(key_file, functions.key)
     size = storage.save(to, made)
-    _write(names_file(to), json.dumps([one.id for one in found], ensure_ascii=False))
+    write_text(names_file(to), json.dumps([one.id for one in found], ensure_ascii=False))
     return Built(len(found), len(vocabulary), wanted, size, fresh)
 
 
@@ -125,12 +126,5 @@ def _write_key(path: Path, key: bytes) -> None:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "w", encoding="ascii") as file:
             file.write(key.hex() + "\n")
-    except OSError as error:
-        raise StorageError(f"{path} could not be written: {error.strerror or error}") from error
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise StorageError(f"{path} could not be written: {error.strerror or error}") from error
