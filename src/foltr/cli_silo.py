@@ -156,28 +156,29 @@ def _trained(federation: Any) -> dict[str, Any]:
 
 
 def _show_question(told: dict[str, Any]) -> None:
-    from foltr.silo.anonymity import spoken
-
     server, asker = told["server"], told["asker"]
-    _say(f"Party 1 asks party 2 for the word {told['term']!r}.")
-    _say(f"  The asker gets, with all rows: {', '.join(_counted(*one) for one in zip(*asker.values(), strict=True))}.")
+    _say(f"Party 1 asks party 2 for the word {told['term']!r}.\n")
+    answer = _table(("The asker gets, with all rows", "count"))
+    for name, count, truth in zip(*asker.values(), strict=True):
+        answer.add_row(name, f"{count:g}" if count == truth else f"{count:g} (really {truth})")
+    _out.print(answer)
     columns = " ".join(map(str, server["columns"][:8]))
     sizes = " and ".join(f"{size:,}" for size in server["bytes"])
-    _say(f"  The server sees, with five true rows: two messages of {sizes} bytes, columns {columns} ... and cells.")
-    _say("  The owner has the key and tries every word it knows:")
+    _say(f"\nThe server sees, with five true rows: two messages of {sizes} bytes,")
+    _say(f"columns {columns} ... and cells.\n")
+    _say("The owner has the key and tries every word it knows.")
+    guesses = _table(("true rows", "other words that fit", "expected", "first guess"))
     for one in told["owner"]:
-        fits = spoken(one["expected_others"])
-        _say(f"    {one['true_rows']} true rows: {fits}; really {one['fitting'] - 1}. First guess: {one['first']}")
+        fits = (f"{one['fitting'] - 1:,}", _about(one["expected_others"]))
+        guesses.add_row(str(one["true_rows"]), *fits, one["first"])
+    _out.print(guesses)
+    _say("Where no other word fits, whoever has the key can name the term.\n")
     table = _table(("noise", "true count", "answer", "after the attack", "epsilon of a word"))
     for one in told["noise"]:
         figures = (f"{one[name]:.1f}" for name in ("answer", "after_the_attack"))
         table.add_row(one["noise"], str(one["true_count"]), *figures, _figure(one["epsilon"]))
     _out.print(table)
     _say("")
-
-
-def _counted(name: str, count: float, truth: int) -> str:
-    return f"{name} {count:g}" if count == truth else f"{name} {count:g} (really {truth})"
 
 
 def _show_training(told: dict[str, Any]) -> None:
@@ -191,7 +192,7 @@ def _show_training(told: dict[str, Any]) -> None:
     table.add_row("documents", *map(str, told["documents"]), "")
     table.add_row("test queries", *map(str, told["queries"]), "")
     _out.print(table)
-    _say("A party gains or loses where the 95 % interval of its change leaves out 0. One run.")
+    _say("One run; gains or loses: the 95 % interval of a party's change leaves out 0.")
     _say(f"Noise of answers: {told['noise']}; epsilon of the word told most about: {_figure(told['epsilon'])}.")
 
 
@@ -200,6 +201,10 @@ def _table(names: tuple[str, ...]) -> Table:
     for place, name in enumerate(names):
         table.add_column(name, justify="right" if place else "left")
     return table
+
+
+def _about(number: float) -> str:
+    return f"{number:,.0f}" if number >= 1 else f"{number:.2g}"
 
 
 def _figure(epsilon: float) -> str:

@@ -125,7 +125,7 @@ def test_a_file_of_another_kind_and_a_missing_one_say_so(tmp_path):
 
 def test_a_file_in_place_of_the_folder_is_told(tmp_path):
     (tmp_path / "taken").write_text("a file")
-    with pytest.raises(StorageError, match="history.npz: cannot be written"):
+    with pytest.raises(StorageError, match=r"history\.npz: cannot be written"):
         save(tmp_path / "taken" / "history.npz", kept(small()))
 
 
