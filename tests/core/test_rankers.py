@@ -11,7 +11,9 @@ from scipy.stats import kstest
 
 from foltr.learners.pdgd_kernel import add_gradient, scale_back
 from foltr.rankers import Linear, Mlp
-from foltr.rankers.kernels import exp_of_nonpositive, mlp_score, score_list, sigmoid, top_list
+from foltr.rankers.best_kernel import best_list, top_list
+from foltr.rankers.kernels import exp_of_nonpositive, mlp_score, score_list, sigmoid
+from foltr.rankers.scratch import scratch
 from foltr.rng import stream
 
 RANKERS = [Linear(), Mlp(1), Mlp(5), Mlp(4, "relu"), Mlp(3, "relu")]
@@ -132,6 +134,33 @@ def test_the_best_documents_come_first_and_ties_keep_their_order(scores, shown):
     ranking = np.full(shown, -1)
     top_list(np.array(scores), len(scores), length, ranking)
     assert ranking[:length].tolist() == sorted(range(len(scores)), key=lambda i: -scores[i])[:length]
+
+
+NEAR = st.builds(lambda base, steps: base + steps * 2.0**-50, st.sampled_from([0.0, 1.0, -0.5]), st.integers(0, 40))
+SCORES = st.floats(-3, 3) | NEAR | st.sampled_from([0.0, -0.0, 1.0, 5e-324, -1e300, 1e300, -np.inf])
+
+
+@given(st.lists(SCORES, min_size=1, max_size=150), st.integers(1, 25))
+def test_the_best_found_without_branches_are_the_best(scores, shown):
+    """Also where scores differ by less than a key can tell, and where some are out of all bounds."""
+    count, room = len(scores), scratch(150, shown, 0, 1)
+    length = min(shown, count)
+    room.scores[:count] = scores
+    best_list(count, length, room)
+    assert room.ranking[:length].tolist() == sorted(range(count), key=lambda i: -scores[i])[:length]
+
+
+@pytest.mark.parametrize("count", [1, 9, 10, 11, 63, 64, 65, 120])
+def test_scores_that_are_no_numbers_are_listed_last_or_not_at_all(count):
+    room = scratch(150, 10, 0, 1)
+    for wrong in (0, count // 2, count - 1):
+        room.scores[:count] = np.arange(count)
+        room.scores[wrong] = np.nan
+        best_list(count, min(10, count), room)
+        ranking = room.ranking[: min(10, count)].tolist()
+        assert len(set(ranking)) == len(ranking)
+        assert max(ranking) < count
+        assert wrong not in ranking or count <= 10
 
 
 @given(st.floats(-708, 0))

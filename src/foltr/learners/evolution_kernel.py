@@ -3,8 +3,9 @@
 from foltr.clicks.simulate import click_list
 from foltr.kernel import kernel
 from foltr.learners.cohort import Cohort, Collection, drawn_query, first_click, list_ndcg, user_at
+from foltr.rankers.best_kernel import best_list
 from foltr.rankers.fetching import ahead, fetch
-from foltr.rankers.kernels import score_list, top_list
+from foltr.rankers.kernels import score_list
 from foltr.rankers.scratch import Scratch
 from foltr.rng import CLICKS, PERTURBATION, PRIVATISE, QUERIES, address, fill_normal, uniform_at
 from foltr.types import Array
@@ -53,7 +54,7 @@ def measure_clients(
             user = user_at(cohort, c, step, click.shape[0], seed, round)
             for portion in range(4):  # what comes while the list is made; the rest is read in order
                 fetch(after, portion)
-            top_list(room.scores, count, length, room.ranking)
+            best_list(count, length, room)
             click_list(
                 data.labels, first, room.ranking, length, click[user], stop[user],
                 clicks_at[0], clicks_at[1], click_first + step * click_stride, room.clicks,

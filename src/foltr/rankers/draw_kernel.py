@@ -13,8 +13,8 @@ from foltr.intrinsics.leaders import GROUP, LEADERS, leaders
 from foltr.intrinsics.masses import highest, mass_behind
 from foltr.intrinsics.race import HEAT, PLACES, race
 from foltr.kernel import kernel
+from foltr.rankers.best_kernel import top_list
 from foltr.rankers.fetching import Ahead, fetch
-from foltr.rankers.kernels import top_list
 from foltr.rankers.scratch import Scratch
 from foltr.rankers.weigh_kernel import FADED, weigh_across_scales
 from foltr.rng import uniform_at

@@ -1,4 +1,4 @@
-"""Scoring in machine code, over a slice of a ragged collection, and the best documents by score.
+"""Scoring in machine code, over a slice of a ragged collection.
 
 Twins of `linear` and `mlp`. `hidden` = 0 means a linear ranker, else an MLP of that width.
 """
@@ -102,19 +102,3 @@ def mlp_score(row: Array, theta: Array, hidden: int, relu: bool, units: Array) -
 def sigmoid(x: float) -> float:
     small = exp_of_nonpositive(-abs(x))
     return (1.0 if x >= 0.0 else small) / (1.0 + small)
-
-
-@kernel
-def top_list(scores: Array, count: int, shown: int, ranking: Array) -> None:
-    """The best documents by score; ties keep the order of the documents."""
-    filled = 0
-    for document in range(count):
-        score = scores[document]
-        if filled == shown and not score > scores[ranking[shown - 1]]:
-            continue
-        at = filled if filled < shown else shown - 1
-        while at > 0 and score > scores[ranking[at - 1]]:
-            ranking[at] = ranking[at - 1]
-            at -= 1
-        ranking[at] = document
-        filled = min(filled + 1, shown)
