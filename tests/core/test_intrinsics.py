@@ -14,6 +14,7 @@ from scipy.stats import kstest
 from foltr.intrinsics.keys import PLACES as KEY_PLACES
 from foltr.intrinsics.keys import fill_keys, highest_in_lanes
 from foltr.intrinsics.lanes import LANES
+from foltr.intrinsics.layers import BLOCK, unit_sums
 from foltr.intrinsics.leaders import GROUP, LEADERS, leaders
 from foltr.intrinsics.masses import highest, mass_behind
 from foltr.intrinsics.pairs import weigh
@@ -27,6 +28,11 @@ from foltr.rng import stream
 @kernel
 def dots_of(flat, a, b, c, d, weights, out, place):
     dots(flat, (a, b, c, d), weights, out, place)
+
+
+@kernel
+def unit_sums_of(flat, a, b, c, d, width, weights, units, first, out, at):
+    unit_sums(flat, (a, b, c, d), width, weights, units, first, out, at)
 
 
 @kernel
@@ -49,18 +55,35 @@ def normal(seed, size):
 
 
 @pytest.mark.parametrize("width", [1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 46, 136, 700])
-@pytest.mark.parametrize(("kind", "rounding"), [(np.float64, 1e-12), (np.float32, 1e-4)])
-def test_dot_products_read_every_feature_and_none_beyond(width, kind, rounding):
-    weights, out = normal(1, width).astype(kind), np.full(ROWS + 4, -1.0)
+def test_dot_products_read_every_feature_and_none_beyond(width):
+    weights, out = normal(1, width).astype(np.float32), np.full(ROWS + 4, -1.0)
     starts = [3, 3 + width + 40, 3, 3 + 2 * (width + 40)]  # a row may come twice
     flat = np.full(3 * (width + 40) + 3, np.nan, np.float32)
     for number, start in enumerate(sorted(set(starts))):
         flat[start : start + width] = normal(2 + number, width)
     dots_of(flat, *starts, weights, out, 2)
     exact = [math.fsum(float(x) * w for x, w in zip(flat[at : at + width], weights, strict=True)) for at in starts]
-    assert out[2 : 2 + ROWS] == pytest.approx(exact, abs=rounding)
+    assert out[2 : 2 + ROWS] == pytest.approx(exact, abs=1e-4)
     assert out[2] == out[4]  # to the bit, wherever the row stands
     assert [*out[:2], *out[2 + ROWS :]] == [-1.0] * 4
+
+
+@pytest.mark.parametrize("width", [1, 2, 46, 136])
+def test_sums_of_units_are_those_of_their_block_and_nothing_beyond(width):
+    every = 3 * BLOCK
+    weights, out = normal(1, width * every).astype(np.float32), np.full(5 + ROWS * every, -1.0)
+    starts = [3, 3 + width + 9, 3, 3 + 2 * (width + 9)]
+    flat = np.full(3 * (width + 9) + 3, np.nan, np.float32)
+    for number, start in enumerate(sorted(set(starts))):
+        flat[start : start + width] = normal(2 + number, width)
+    unit_sums_of(flat, *starts, width, weights, every, BLOCK, out, 5)
+    documents = np.stack([flat[at : at + width] for at in starts]).astype(float)
+    made = out[5:].reshape(ROWS, every)
+    assert made[:, BLOCK : 2 * BLOCK] == pytest.approx(
+        documents @ weights.reshape(width, every)[:, BLOCK : 2 * BLOCK].astype(float), abs=1e-4
+    )
+    assert made[0].tolist() == made[2].tolist()
+    assert [*out[:5], *made[:, :BLOCK].ravel(), *made[:, 2 * BLOCK :].ravel()] == [-1.0] * (5 + ROWS * 2 * BLOCK)
 
 
 @pytest.mark.parametrize("width", [1, 7, 8, 9, 46, 136])

@@ -12,11 +12,12 @@ from scipy.stats import kstest
 from foltr.learners.pdgd_kernel import add_gradient, scale_back
 from foltr.rankers import Linear, Mlp
 from foltr.rankers.best_kernel import best_list, top_list
-from foltr.rankers.kernels import exp_of_nonpositive, mlp_score, score_list, sigmoid
+from foltr.rankers.exponential import exp_of_nonpositive, sigmoid
+from foltr.rankers.kernels import score_list
 from foltr.rankers.scratch import scratch
 from foltr.rng import stream
 
-RANKERS = [Linear(), Mlp(1), Mlp(5), Mlp(4, "relu"), Mlp(3, "relu")]
+RANKERS = [Linear(), Mlp(1), Mlp(5), Mlp(20), Mlp(4, "relu"), Mlp(3, "relu"), Mlp(33, "relu")]
 
 
 def example(ranker, seed, documents=6, width=4):
@@ -51,6 +52,17 @@ def test_a_relu_below_zero_is_silent():
     assert Mlp(1, "relu").score(np.array([1.0, -5.0, 7.0]), np.array([[4.0], [5.0], [6.0]])).tolist() == [0, 0, 7]
 
 
+def in_doubles(ranker, parameters, features):
+    """Scores with all digits."""
+    inputs = features.astype(float)
+    if isinstance(ranker, Linear):
+        return inputs @ parameters
+    layer = parameters[: -2 * ranker.hidden].reshape(ranker.hidden, -1)
+    sums = inputs @ layer.T + parameters[-2 * ranker.hidden : -ranker.hidden]
+    units = np.maximum(sums, 0) if ranker.activation == "relu" else 1 / (1 + np.exp(-sums))
+    return units @ parameters[-ranker.hidden :]
+
+
 @pytest.mark.parametrize("ranker", RANKERS, ids=str)
 @given(seed=st.integers(0, 10**6))
 def test_backward_is_the_slope_of_score(ranker, seed):
@@ -58,14 +70,14 @@ def test_backward_is_the_slope_of_score(ranker, seed):
     if isinstance(ranker, Mlp) and ranker.activation == "relu":
         layer, biases = parameters[: ranker.hidden * 4].reshape(-1, 4), parameters[-2 * ranker.hidden : -ranker.hidden]
         assume(np.abs(features.astype(float) @ layer.T + biases).min() > 1e-4)  # a kink has no slope
-    # error: step^2 from the curve, 1e-16 / step from rounding; a linear score has no curve, and the digits of a single
-    step, error = (0.5, 1e-5) if isinstance(ranker, Linear) else (1e-5, 1e-8)
+    assert ranker.score(parameters, features) == pytest.approx(in_doubles(ranker, parameters, features), abs=1e-5)
     for number, slope in enumerate(ranker.backward(parameters, features, weights)):
         up, down = parameters.copy(), parameters.copy()
-        up[number] += step
-        down[number] -= step
-        rise = weights @ (ranker.score(up, features) - ranker.score(down, features))
-        assert slope == pytest.approx(rise / (2 * step), abs=error)
+        up[number] += 1e-5
+        down[number] -= 1e-5
+        rise = weights @ (in_doubles(ranker, up, features) - in_doubles(ranker, down, features))
+        # the slope is off by step^2 from the curve and 1e-16 / step from rounding, and by the digits of a single
+        assert slope == pytest.approx(rise / 2e-5, rel=1e-6, abs=1e-6)
 
 
 @pytest.mark.parametrize("ranker", RANKERS, ids=str)
@@ -77,8 +89,7 @@ def test_compiled_scores_are_those_of_the_ranker(ranker, seed):
     score_list(read_only(features), 2, 4, parameters, hidden, relu, room)  # documents 2 .. 5 of six
     assert room.scores == pytest.approx(ranker.score(parameters, features[2:]), abs=1e-12)
     if hidden:
-        alone = mlp_score(read_only(features)[3], parameters, hidden, relu, room.units)
-        assert alone == pytest.approx(ranker.score(parameters, features[3:4])[0], abs=1e-12)
+        assert ranker.score_many(parameters, features[2:]) == pytest.approx(room.scores, abs=1e-4)
 
 
 @pytest.mark.parametrize("width", [1, 15, 16, 17, 32, 46, 136, 700])
@@ -106,6 +117,7 @@ def test_compiled_gradients_are_those_of_the_ranker(ranker, in_place, seed):
     out = parameters.copy() if in_place else np.ones(len(parameters))
     before = out.copy()
     theta = out if in_place else parameters
+    score_list(read_only(features), 1, 5, theta, hidden, relu, room)
     add_gradient(read_only(features), 1, 3, theta, hidden, relu, 0.1, room, out)
     shown = features[1:][[4, 0, 2]]
     assert out - before == pytest.approx(0.1 * ranker.backward(parameters, shown, weights[:3]), abs=1e-12)

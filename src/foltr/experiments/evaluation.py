@@ -65,4 +65,4 @@ def scorer(ranker: RankerKind, block: Array) -> Callable[[Array], Array]:
     if isinstance(ranker, Linear):
         weights = np.ascontiguousarray(block.T, dtype=np.float32)
         return lambda features: features @ weights
-    return lambda features: np.stack([ranker.score(one, features) for one in block], axis=1).astype(np.float32)
+    return lambda features: np.stack([ranker.score_many(one, features) for one in block], axis=1)

@@ -11,52 +11,55 @@ from numba.extending import intrinsic
 
 from foltr.intrinsics import lanes
 from foltr.intrinsics.lanes import DOUBLES, FLOATS, INT, LANES, MASK, SINGLES, arrays
+from foltr.kernel import inlined
 
-ROWS = 4  # dot products made together
+ROWS = 4  # documents in the works at once
+
+
+@inlined
+def rows_at(first: int, document: int, count: int, width: int) -> tuple[int, int, int, int]:
+    """Where ROWS documents of a list begin; past the last one it comes again."""
+    at, more = (first + document) * width, count - 1 - document
+    return at, at + min(1, more) * width, at + min(2, more) * width, at + min(3, more) * width
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def dots(typing: Any, flat: Any, rows: Any, weights: Any, out: Any, place: Any) -> Any:  # noqa: ARG001
-    """out[place .. place + ROWS] (float64) = sums of weights times what follows each of flat[rows] (float32).
+    """out[place .. place + ROWS] (float64) = sums of weights times what follows each of flat[rows] (both float32).
 
-    Products are added up in the precision of the weights: doubles in LANES sums, or singles in twice as many; these
-    sums are added as doubles. The last few are read under a mask: left to itself the compiler takes them one by one.
-    Every sum is made in the same order, wherever its row stands.
+    Products are added up as singles, in as many sums as a vector has; these sums are added as doubles. The last few
+    are read under a mask: left to itself the compiler takes them one by one. Every sum is made in the same order,
+    wherever its row stands.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         features, weighing, result = arrays(context, builder, signature, arguments, 0, 2, 3)
         starts = [builder.gep(features.data, [builder.extract_value(arguments[1], r)]) for r in range(ROWS)]
-        kind = DOUBLES if weights.dtype == numba.types.float64 else SINGLES
-        sums = _sums(builder, starts, weighing.data, builder.extract_value(weighing.shape, 0), kind)
-        four = _gathered(builder, [_halved(builder, some) if kind is SINGLES else some for some in sums])
+        sums = _sums(builder, starts, weighing.data, builder.extract_value(weighing.shape, 0))
+        four = _gathered(builder, [_halved(builder, some) for some in sums])
         lanes.store(builder, four, result.data, arguments[4])
         return context.get_dummy_value()
 
     return numba.types.void(flat, rows, weights, out, place), generate
 
 
-def _sums(builder: Any, starts: Sequence[Any], weights: Any, size: Any, kind: Any) -> list[Any]:
-    """For each row as many sums as the kind has lanes, each of every so many-th product."""
-    index, step = size.type, kind.count
-    fused = lanes.fused(builder, kind)
-    totals = [cgutils.alloca_once_value(builder, ir.Constant(kind, [0.0] * step)) for _ in starts]
-    read = ir.VectorType(ir.FloatType(), step)
+def _sums(builder: Any, starts: Sequence[Any], weights: Any, size: Any) -> list[Any]:
+    """For each row as many sums as a vector has singles, each of every so many-th product."""
+    index, step = size.type, SINGLES.count
+    fused = lanes.fused(builder, SINGLES)
+    totals = [cgutils.alloca_once_value(builder, ir.Constant(SINGLES, [0.0] * step)) for _ in starts]
 
-    def add(total: Any, some: Any, others: Any) -> None:
-        values = builder.fpext(some, kind) if kind is DOUBLES else some
-        builder.store(fused(values, others, builder.load(total)), total)
+    def add(read: Any, position: Any) -> None:
+        weighing = read(weights, position, SINGLES)
+        for start, total in zip(starts, totals, strict=True):
+            builder.store(fused(read(start, position, SINGLES), weighing, builder.load(total)), total)
 
     whole = builder.and_(size, index(-step))
     with cgutils.for_range_slice(builder, index(0), whole, index(step), index) as (position, _):
-        weighing = lanes.load(builder, weights, position, kind)
-        for start, total in zip(starts, totals, strict=True):
-            add(total, lanes.load(builder, start, position, read), weighing)
+        add(functools.partial(lanes.load, builder), position)
     with builder.if_then(builder.icmp_signed("<", whole, size)):
         few = lanes.first(builder, builder.sub(size, whole), step)
-        weighing = lanes.masked(builder, weights, whole, kind, few)
-        for start, total in zip(starts, totals, strict=True):
-            add(total, lanes.masked(builder, start, whole, read, few), weighing)
+        add(functools.partial(lanes.masked, builder, mask=few), whole)
     return [builder.load(total) for total in totals]
 
 

@@ -6,8 +6,6 @@ interaction have fixed addresses in the client's streams, so the result does not
 
 import math
 
-import numpy as np
-
 from foltr.clicks.simulate import click_list
 from foltr.intrinsics.lanes import LANES
 from foltr.intrinsics.pairs import weigh
@@ -17,7 +15,8 @@ from foltr.kernel import kernel
 from foltr.learners.cohort import Cohort, Collection, first_click, first_query, list_ndcg, next_query, user_at
 from foltr.rankers.draw_kernel import draw_list
 from foltr.rankers.fetching import ahead, fetch
-from foltr.rankers.kernels import mlp_score, score_list
+from foltr.rankers.kernels import score_list
+from foltr.rankers.mlp_kernel import add_mlp_gradient
 from foltr.rankers.scratch import Scratch
 from foltr.rng import CLICKS, QUERIES, RANKING, address
 from foltr.types import Array
@@ -160,45 +159,14 @@ def add_gradient(
     features: Array, first: int, shown: int, theta: Array, hidden: int, relu: bool, rate: float, room: Scratch,
     out: Array,
 ) -> None:  # fmt: skip
-    """out += rate * gradient of sum(weights * score) at theta."""
-    if hidden > 0:
-        add_mlp_gradient(features, first, shown, theta, hidden, relu, rate, room, out)
-        return
+    """out += rate * gradient of sum(weights * score) at theta, by which the list was scored."""
     for rank in range(shown):
         room.rows[rank] = (first + room.ranking[rank]) * features.shape[1]
         room.steps[rank] = rate * room.weights[rank]
+    if hidden > 0:
+        add_mlp_gradient(features, shown, theta, hidden, relu, room, out)
+        return
     add_rows(features.reshape(-1), room.rows, room.steps, shown, out)
-
-
-@kernel
-def add_mlp_gradient(
-    features: Array, first: int, shown: int, theta: Array, hidden: int, relu: bool, rate: float, room: Scratch,
-    out: Array,
-) -> None:  # fmt: skip
-    """All gradients are taken at one theta, so they are gathered before `out` (which may be theta) changes."""
-    width = features.shape[1]
-    units, signal, change = room.units, room.signal, room.change
-    for p in range(change.size):
-        change[p] = 0.0
-    output = theta[(width + 1) * hidden :]
-    for_biases, for_output = change[width * hidden : (width + 1) * hidden], change[(width + 1) * hidden :]
-    for rank in range(shown):
-        weight = room.weights[rank]
-        if weight == 0.0:
-            continue
-        row = features[first + room.ranking[rank]]
-        mlp_score(row, theta, hidden, relu, units)
-        for h in range(hidden):
-            slope = np.float64(units[h] > 0.0) if relu else units[h] * (1.0 - units[h])
-            signal[h] = weight * output[h] * slope
-            for_output[h] += weight * units[h]
-            for_biases[h] += signal[h]
-        for h in range(hidden):
-            for_unit = change[h * width : (h + 1) * width]
-            for j in range(width):
-                for_unit[j] += signal[h] * np.float64(row[j])
-    for p in range(theta.size):
-        out[p] += rate * change[p]
 
 
 @kernel

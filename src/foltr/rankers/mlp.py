@@ -3,6 +3,9 @@
 Sources: S0 (PDGD: 64 sigmoid units, weights and biases ~ N(0, 1 / fan_in^2)), S1 (FOLtR-ES: 10 ReLU
 units with bias, all zero at the start).
 
+Sums over features are made in single precision, feature after feature, as `intrinsics.layers.unit_sums` makes them:
+lists are then the same here and there. All else is in doubles.
+
 Differs from the paper: no output bias in either, because it shifts all scores of a list alike and cannot change a
 ranking.
 """
@@ -38,6 +41,11 @@ class Mlp(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="ki
         _, hidden, output = self._forward(parameters, features)
         return hidden @ output
 
+    def score_many(self, parameters: Array, features: Array) -> Array:
+        """float32 scores by matrix products: faster for many documents, with other last digits than `score`."""
+        layer, biases, output = self._parts(np.asarray(parameters, dtype=np.float32))
+        return self._put_out(features @ layer.T + biases) @ output
+
     def backward(self, parameters: Array, features: Array, weights: Array) -> Array:
         """Gradient of sum(weights * score) with respect to the parameters."""
         inputs, hidden, output = self._forward(parameters, features)
@@ -46,9 +54,23 @@ class Mlp(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="ki
         return np.concatenate([(signal.T @ inputs).ravel(), signal.sum(axis=0), weights @ hidden])
 
     def _forward(self, parameters: Array, features: Array) -> tuple[Array, Array, Array]:
-        inputs = np.asarray(features, dtype=np.float64)
-        layer = parameters[: -2 * self.hidden].reshape(self.hidden, -1)
+        inputs = np.asarray(features, dtype=np.float32).astype(np.float64)
+        layer, biases, output = self._parts(parameters)
+        return inputs, self._put_out(_rounded_sums(inputs, layer) + biases), output
+
+    def _parts(self, parameters: Array) -> tuple[Array, Array, Array]:
         biases, output = parameters[-2 * self.hidden :].reshape(2, self.hidden)
-        sums = inputs @ layer.T + biases
-        hidden = expit(sums) if self.activation == "sigmoid" else np.maximum(sums, 0)
-        return inputs, hidden, output
+        return parameters[: -2 * self.hidden].reshape(self.hidden, -1), biases, output
+
+    def _put_out(self, sums: Array) -> Array:
+        return expit(sums) if self.activation == "sigmoid" else np.maximum(sums, 0)
+
+
+def _rounded_sums(inputs: Array, layer: Array) -> Array:
+    """[documents, hidden] inputs @ layer.T, rounded to singles after every product that is added."""
+    with np.errstate(over="ignore", invalid="ignore"):  # a number that no single holds makes no list
+        weights = layer.T.astype(np.float32)
+        sums = np.zeros((len(inputs), layer.shape[0]), dtype=np.float32)
+        for values, row in zip(inputs.T, weights, strict=True):
+            sums = (sums + np.multiply.outer(values, row)).astype(np.float32)
+        return sums.astype(np.float64)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from foltr.intrinsics.lanes import LANES
+from foltr.intrinsics.layers import whole_blocks
 from foltr.intrinsics.leaders import GROUP, LEADERS
 from foltr.intrinsics.products import ROWS
 from foltr.intrinsics.race import HEAT
@@ -13,7 +14,7 @@ from foltr.types import Array
 
 
 class Scratch(NamedTuple):
-    single: Array  # [longest row of weights] in single precision
+    single: Array  # [P] in single precision
     scores: Array  # [longest list]; what follows up to a whole group and a heat is its own
     mass: Array  # [whole groups and a heat] exp(score), relative to the best
     keys: Array  # [whole groups and a heat] when each document comes in, and its place
@@ -32,9 +33,9 @@ class Scratch(NamedTuple):
     losers: Array  # [shown] ranks preferred less
     pairs: Array  # [4, winners x losers] higher rank, lower rank, and the masses of the documents there
     pair_weights: Array  # [winners x losers]
-    layer: Array  # [hidden x ROWS] of several documents
-    units: Array  # [hidden]
-    signal: Array  # [hidden]
+    turned: Array  # [features x whole blocks of units] weights by feature, in single precision
+    units: Array  # [longest list x whole blocks of units] what they put out
+    signal: Array  # [shown] of one unit
     change: Array  # [P]
     drift: Array  # [P] how far a client has come since the start of the round
     own: Array  # [P] a client's parameters
@@ -42,6 +43,7 @@ class Scratch(NamedTuple):
 
 def scratch(longest: int, shown: int, hidden: int, size: int) -> Scratch:
     whole = -(-longest // GROUP) * GROUP + HEAT
+    width, units = size // max(hidden, 1) - 2, whole_blocks(hidden)
     pairs = -(-(shown // 2) * (shown - shown // 2) // LANES) * LANES
     return Scratch(
         single=room(size, kind=np.float32),
@@ -63,9 +65,9 @@ def scratch(longest: int, shown: int, hidden: int, size: int) -> Scratch:
         losers=room(shown, kind=np.int64),
         pairs=room(4, pairs),
         pair_weights=room(pairs),
-        layer=room(max(hidden, 1) * ROWS),
-        units=room(max(hidden, 1)),
-        signal=room(max(hidden, 1)),
+        turned=room(max(width, 0) * units, kind=np.float32),
+        units=room((longest + ROWS) * units),
+        signal=room(shown),
         change=room(size),
         drift=room(size),
         own=room(size),

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from foltr.kernel import kernel
-from foltr.rankers.kernels import exp_of_nonpositive
+from foltr.rankers.exponential import exp_of_nonpositive
 from foltr.rankers.scratch import Scratch
 
 FADED = 1e-100  # of the largest mass: where a shown document has less, ranks get scales of their own
