@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 from laboratory import ended, own_data, start, strict_json, the_run
@@ -303,9 +304,12 @@ def test_the_quick_form_says_so_and_judges_nothing(command):
 @pytest.mark.usefixtures("made_up")
 def test_a_part_of_a_figure_can_be_reproduced_alone(command):
     arguments = ("made-up/fig1", "--quick", "--jobs", 1, "--json")
-    told = strict_json(command("reproduce", *arguments, "--only", "users.clicks=informational").out)
+    told = strict_json(command("reproduce", *arguments, "--only", "users.clicks=informational", "--seeds", 1).out)
     assert len(told["results"]) == 1
     assert told["claims"][0]["holds"] is None
+    page, chosen = Path(told["page"]).read_text(), "--only users.clicks=informational --seeds 1"
+    assert f"quick form of <code>made-up/fig1</code>, but <code>{chosen}</code>" in page
+    assert f"foltr reproduce made-up/fig1 --quick {chosen}<" in page
 
 
 @pytest.mark.usefixtures("made_up")

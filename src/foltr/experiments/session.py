@@ -132,8 +132,11 @@ def reproduced(
             f"{figure.id} needs {', '.join(missing)}, which are not on this machine: foltr data show NAME"
         )
     began = time.perf_counter()
+    chosen = [f"--only {one}" for one in only]
+    chosen += [f"--{name} {value}" for name, value in (("seeds", seeds), ("folds", folds)) if value is not None]
     extra = {
         "quick": quick,
+        "chosen": " ".join(chosen),
         "figure": {"id": figure.id, "question": figure.question, **figure.content.get("figure", {})},
     }
     run = carry_out(here, out, jobs=jobs, quiet=quiet, extra=extra)

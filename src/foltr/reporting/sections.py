@@ -24,6 +24,7 @@ def section(run: Run, place: int) -> dict[str, Any]:
         "figure_id": figure.get("id"),
         "question": figure.get("question"),
         "quick": bool(manifest.get("quick")),
+        "chosen": manifest.get("chosen"),
         "data": data_facts(run),
         "size": _size(run),
         "figures": [*([] if figure.get("matrix") else _figures(run, place)), *_scatters(run, place)],
