@@ -17,6 +17,7 @@ from foltr.intrinsics.lanes import LANES
 from foltr.intrinsics.layers import BLOCK, unit_sums
 from foltr.intrinsics.leaders import GROUP, LEADERS, leaders
 from foltr.intrinsics.masses import highest, mass_behind
+from foltr.intrinsics.normals import NORMALS, fill_normals
 from foltr.intrinsics.pairs import weigh
 from foltr.intrinsics.products import ROWS, add_rows, dots
 from foltr.intrinsics.race import HEAT, PLACES, race
@@ -48,6 +49,11 @@ def weigh_of(pairs, place, masses, shares, reach, out):
 @kernel
 def highest_of(keys, rows, best):
     highest_in_lanes(keys, rows, best)
+
+
+@kernel
+def fill_normals_of(word, stride, groups, out):
+    fill_normals(word, stride, groups, out)
 
 
 def normal(seed, size):
@@ -259,3 +265,11 @@ def test_machine_code_is_kept_where_foltr_says_whichever_module_comes_first(tmp_
     environment.pop("NUMBA_CACHE_DIR", None)
     answer = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert answer.stdout.startswith(str(tmp_path))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_normal_numbers_are_those_of_the_stream_to_the_last_digits(seed):
+    draws, out = stream(seed, purpose="perturbation"), np.full(50 * NORMALS + 3, -7.0)
+    fill_normals_of(draws.start, draws.stride, 50, out)
+    assert out[: 50 * NORMALS] == pytest.approx(draws.normal(50 * NORMALS), abs=1e-14)
+    assert out[50 * NORMALS :].tolist() == [-7.0] * 3

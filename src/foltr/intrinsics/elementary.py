@@ -1,4 +1,4 @@
-"""exp and log of whole vectors, of any number of lanes, to the last digit or so."""
+"""exp, log, cosine and sine of whole vectors, of any number of lanes, to the last digit or so."""
 
 import functools
 import math
@@ -15,6 +15,7 @@ LN2_LOW = 1.9082149292705877e-10
 _LOWEST = -708.0  # below this exp is nothing
 _EXP_TERMS = 13
 _LOG_TERMS = 10
+_TURN_TERMS = 9
 _HALF_ROOT = 0x3FE6A09E667F3BCD  # the bits of the square root of 1/2
 _WHOLE = 1.5 * 2.0**52  # added to a number, the sum's last digits are the number rounded
 
@@ -51,6 +52,31 @@ def minus_log(builder: Any, x: Any) -> Any:
     )
     power = builder.sitofp(k, x.type)
     return fused(power, like(-LN2_HIGH), fused(power, like(-LN2_LOW), builder.fmul(ratio, series)))
+
+
+def cosine_and_sine(builder: Any, turns: Any) -> tuple[Any, Any]:
+    """Of 2 pi times what is in [0, 1): a series for what is left beside whole quarters, which swap and turn signs."""
+    size = turns.type.count
+    like, fused = functools.partial(constant, lanes=size), lanes.fused(builder, turns.type)
+    rounded = fused(turns, like(4.0), like(_WHOLE))
+    left = fused(builder.fsub(rounded, like(_WHOLE)), like(-0.25), turns)
+    angle = builder.fmul(left, like(2 * math.pi))
+    square = builder.fmul(angle, angle)
+    cosine, sine = (
+        builder.fadd(*_halves(builder, square, [(-1) ** n / math.factorial(2 * n + odd) for n in range(_TURN_TERMS)]))
+        for odd in (0, 1)
+    )
+    sine, quarters = builder.fmul(sine, angle), _words(builder, rounded)
+    swapped = builder.icmp_signed("!=", builder.and_(quarters, words(1, size)), words(0, size))
+
+    def signed(value: Any, half: Any) -> Any:
+        sign = builder.shl(builder.and_(half, words(2, size)), words(62, size))
+        return builder.bitcast(builder.xor(_words(builder, value), sign), turns.type)
+
+    return (
+        signed(builder.select(swapped, sine, cosine), builder.add(quarters, words(1, size))),
+        signed(builder.select(swapped, cosine, sine), quarters),
+    )
 
 
 def _halves(builder: Any, x: Any, coefficients: list[float]) -> tuple[Any, Any]:

@@ -11,9 +11,9 @@ from llvmlite import ir
 from numba.extending import intrinsic
 
 from foltr.intrinsics import lanes
-from foltr.intrinsics.elementary import exp_both_ways, minus_log
+from foltr.intrinsics.draws import exponential
+from foltr.intrinsics.elementary import exp_both_ways
 from foltr.intrinsics.lanes import DOUBLE, LANES, WORD, arrays, constant, words
-from foltr.rng import FIRST_FACTOR, SECOND_FACTOR
 
 HEAT = 3 * LANES  # documents that run side by side: one vector alone would wait for itself
 PLACES = (1 << 20) - 1  # fits into the last digits of a key
@@ -35,7 +35,7 @@ def race(typing: Any, first: Any, scores: Any, shift: Any, word: Any, stride: An
         behind = ir.Constant(whole, list(range(HEAT)))
         below = builder.fsub(lanes.load(builder, values.data, arguments[0], doubles), shift)
         pace, slowness = exp_both_ways(builder, below)
-        time = builder.fmul(slowness, _exponential(builder, builder.add(word, builder.mul(stride, behind))))
+        time = builder.fmul(slowness, exponential(builder, builder.add(word, builder.mul(stride, behind))))
         time = lanes.lower(builder, time, constant(_SLOWEST, HEAT))
         digits = builder.and_(builder.bitcast(time, whole), words(~PLACES, HEAT))
         key = builder.or_(digits, builder.add(first, behind))
@@ -44,14 +44,3 @@ def race(typing: Any, first: Any, scores: Any, shift: Any, word: Any, stride: An
         return context.get_dummy_value()
 
     return numba.types.void(first, scores, shift, word, stride, mass, keys), generate
-
-
-def _exponential(builder: Any, word: Any) -> Any:
-    """-log(1 - u) of the numbers u that `rng.uniform_at` makes of the same words."""
-    size = word.type.count
-    for shift, factor in ((30, FIRST_FACTOR), (27, SECOND_FACTOR)):
-        word = builder.mul(builder.xor(word, builder.lshr(word, words(shift, size))), words(factor, size))
-    word = builder.xor(word, builder.lshr(word, words(31, size)))
-    left = builder.sub(words(1 << 53, size), builder.lshr(word, words(11, size)))
-    number = builder.sitofp(left, ir.VectorType(DOUBLE, size))
-    return minus_log(builder, builder.fmul(number, constant(2.0**-53, size)))

@@ -1,13 +1,14 @@
 """FOLtR-ES in machine code: what many clients measure of their perturbed rankers, in one call."""
 
 from foltr.clicks.simulate import click_list
+from foltr.intrinsics.normals import NORMALS, fill_normals
 from foltr.kernel import kernel
 from foltr.learners.cohort import Cohort, Collection, drawn_query, first_click, list_ndcg, user_at
 from foltr.rankers.best_kernel import best_list
 from foltr.rankers.fetching import ahead, fetch
 from foltr.rankers.kernels import score_list
 from foltr.rankers.scratch import Scratch
-from foltr.rng import CLICKS, PERTURBATION, PRIVATISE, QUERIES, address, fill_normal, uniform_at
+from foltr.rng import CLICKS, PERTURBATION, PRIVATISE, QUERIES, address, uniform_at
 from foltr.types import Array
 
 
@@ -27,7 +28,9 @@ def measure_clients(
     for c in range(cohort.clients.size):
         perturbation_at = address(seed, round, cohort.clients[c], PERTURBATION)
         perturbation = perturbations[c]
-        fill_normal(perturbation_at[0], perturbation_at[1], 0, perturbation)
+        fill_normals(perturbation_at[0], perturbation_at[1], (perturbation.size + NORMALS - 1) // NORMALS, room.normals)
+        for i in range(perturbation.size):
+            perturbation[i] = room.normals[i]
         queries_at = address(seed, round, cohort.clients[c], QUERIES)
         clicks_at = address(seed, round, cohort.clients[c], CLICKS)
         privatise_at = address(seed, round, cohort.clients[c], PRIVATISE)

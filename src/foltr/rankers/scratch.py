@@ -7,6 +7,7 @@ import numpy as np
 from foltr.intrinsics.lanes import LANES
 from foltr.intrinsics.layers import whole_blocks
 from foltr.intrinsics.leaders import GROUP, LEADERS
+from foltr.intrinsics.normals import NORMALS
 from foltr.intrinsics.products import ROWS
 from foltr.intrinsics.race import HEAT
 from foltr.intrinsics.room import room
@@ -37,6 +38,7 @@ class Scratch(NamedTuple):
     units: Array  # [longest list x whole blocks of units] what they put out
     signal: Array  # [shown] of one unit
     change: Array  # [P]
+    normals: Array  # [P, to whole NORMALS]
     drift: Array  # [P] how far a client has come since the start of the round
     own: Array  # [P] a client's parameters
 
@@ -69,6 +71,7 @@ def scratch(longest: int, shown: int, hidden: int, size: int) -> Scratch:
         units=room((longest + ROWS) * units),
         signal=room(shown),
         change=room(size),
+        normals=room(-(-size // NORMALS) * NORMALS),
         drift=room(size),
         own=room(size),
     )
