@@ -177,9 +177,16 @@ def greater(**changes):
 
 @pytest.mark.parametrize(("margin", "holds"), [(0.0, True), (0.09, True), (0.11, False), (-0.2, True)])
 def test_greater_holds_beyond_its_margin(tmp_path, margin, holds):
-    run = made(tmp_path, (users("perfect"), final(0.4, 0.6)), (users("poison"), final(0.3, 0.5)))
+    run = made(tmp_path, (users("perfect"), final(0.4, 0.6)), (users("poison"), final(0.31, 0.49)))
     (said,) = claims(run, greater(margin=margin))
-    assert said == {"claim": "careful users teach better", "holds": holds, "evidence": "0.5000 against 0.4000"}
+    evidence = "0.5000 against 0.4000 (+0.1000 ± 0.0100)"  # differences of .09 and .11
+    assert said == {"claim": "careful users teach better", "holds": holds, "evidence": evidence}
+
+
+def test_settings_with_other_runs_have_no_difference_by_run(tmp_path):
+    run = made(tmp_path, (users("perfect"), final(0.4, 0.6)), (users("poison"), final(0.4)))
+    (said,) = claims(run, greater())
+    assert said["evidence"] == "0.5000 against 0.4000"
 
 
 def test_equal_is_not_greater(tmp_path):

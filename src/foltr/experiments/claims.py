@@ -119,9 +119,9 @@ def _all_pairs(run: records.Run, claim: dict[str, Any], good: Callable[[float, f
     metric, at = claim["metric"], claim.get("at", "final")
     told, held = [], []
     for name, left, right in _matches(run, claim):
-        a, b = values(run, left, metric, at).mean, values(run, right, metric, at).mean
-        held.append(good(a, b))
-        told.append(f"{name + ': ' if name else ''}{number(a)} against {number(b)}")
+        a, b = values(run, left, metric, at), values(run, right, metric, at)
+        held.append(good(a.mean, b.mean))
+        told.append(f"{name + ': ' if name else ''}{number(a.mean)} against {number(b.mean)}{_sure(a, b)}")
     return _decided(held, told, most=claim.get("most", False))
 
 
@@ -135,9 +135,9 @@ def _against_own(run: records.Run, claim: dict[str, Any], good: Callable[[float,
 
 
 def _sure(mine: Values, other: Values) -> str:
-    """How far the difference of two metrics of the same runs varies from run to run."""
+    """The difference over the same folds and seeds, and its standard error."""
     runs = mine.numbers.size
-    if runs < 2:
+    if runs < 2 or mine.runs != other.runs:
         return ""
     gaps = mine.numbers - other.numbers
     return f" ({gaps.mean():+.4f} ± {gaps.std(ddof=1) / math.sqrt(runs):.4f})"
@@ -158,6 +158,7 @@ def _falls(run: records.Run, claim: dict[str, Any]) -> dict[str, Any]:
         label = _named(setting, claim)
         told.append(
             f"{label + ': ' if label else ''}{number(early.mean)} after a fifth, {number(late.mean)} in the last tenth"
+            f"{_sure(late, early)}"
         )
     return _decided(good, told)
 
