@@ -49,14 +49,14 @@ def layout(manifest: dict[str, Any], metric: str | None = None) -> Layout:
     """Panels for one metric; the figure's own keys where it names them, else a sensible choice."""
     settings: list[Setting] = manifest.get("settings") or []
     figure = manifest.get("figure") or {}
-    row_key, column_key, line_keys = _keys(settings, figure)
+    row_keys, column_keys, line_keys = _keys(settings, figure)
     slots, names, looks = _slots(settings, line_keys)
     colours = {index: looks[slot].colour for index, slot in slots.items()}
     cells: dict[tuple[str, str], list[Setting]] = {}
-    rows = list(dict.fromkeys(_heading(s, row_key) for s in settings))
-    columns = list(dict.fromkeys(_heading(s, column_key) for s in settings))
+    rows = list(dict.fromkeys(_heading(s, row_keys) for s in settings))
+    columns = list(dict.fromkeys(_heading(s, column_keys) for s in settings))
     for setting in settings:
-        cells.setdefault((_heading(setting, row_key), _heading(setting, column_key)), []).append(setting)
+        cells.setdefault((_heading(setting, row_keys), _heading(setting, column_keys)), []).append(setting)
     published = [p for p in figure.get("published") or [] if p.get("metric", figure.get("metric")) == metric]
     panels = [
         Panel(
@@ -85,16 +85,20 @@ def baseline_groups(manifest: dict[str, Any]) -> list[list[int]]:
     return list(groups.values())
 
 
-def _keys(settings: list[Setting], figure: dict[str, Any]) -> tuple[str | None, str | None, list[str]]:
+def _keys(settings: list[Setting], figure: dict[str, Any]) -> tuple[list[str], list[str], list[str]]:
     swept = swept_keys(settings)
-    rows, columns = figure.get("rows"), figure.get("columns")
+    rows, columns = _listed(figure.get("rows")), _listed(figure.get("columns"))
     named = list(figure.get("lines") or [])
     if not rows and not columns and len(swept) > 1:  # with a single key, lines in one panel compare best
         free = [key for key in swept if key not in named]
-        columns = next((key for key in [USUAL_COLUMNS, *free] if key in free), None)
-        rows = next((key for key in free if key == USUAL_ROWS and key != columns), None)
-    rest = [key for key in swept if key not in {rows, columns, *named}]
+        columns = [key for key in [USUAL_COLUMNS, *free] if key in free][:1]
+        rows = [key for key in free if key == USUAL_ROWS and key not in columns]
+    rest = [key for key in swept if key not in {*rows, *columns, *named}]
     return rows, columns, [*named, *rest]  # a key left out would merge lines that differ
+
+
+def _listed(keys: str | list[str] | None) -> list[str]:
+    return [keys] if isinstance(keys, str) else keys or []
 
 
 def _slots(settings: list[Setting], keys: list[str]) -> tuple[dict[int, int], list[str], list[Look]]:
@@ -126,9 +130,9 @@ def _looks(combinations: list[tuple[str, ...]]) -> list[Look]:
     return [Look(slot % COLOURS, slot // COLOURS % STYLES) for slot in range(len(combinations))]
 
 
-def _heading(setting: Setting, key: str | None) -> str:
-    value = value_of(setting, key) if key else None
-    return "" if key is None or value is None else spoken(key, value)
+def _heading(setting: Setting, keys: list[str]) -> str:
+    values = {key: value_of(setting, key) for key in keys}
+    return " · ".join(spoken(key, value) for key, value in values.items() if value is not None)
 
 
 def _points(published: list[dict[str, Any]], settings: list[Setting], colours: dict[int, int]) -> list[Point]:
