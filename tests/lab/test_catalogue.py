@@ -181,7 +181,8 @@ def test_every_row_of_a_comparison_finds_its_two_settings(figure, planned):
 def test_the_figure_is_drawn_by_keys_that_settings_have(figure, planned):
     drawn = figure.content["figure"]
     known = {key for one in planned.manifest["settings"] for key in flat_label(one)}
-    used = {*drawn.get("lines", []), drawn.get("columns", "part"), drawn.get("rows", "part")}
+    rows = drawn.get("rows", [])
+    used = {*drawn.get("lines", []), drawn.get("columns", "part"), *([rows] if isinstance(rows, str) else rows)}
     assert used <= known
     assert set(drawn["metrics"]) <= METRICS
     assert drawn["metric"] in drawn["metrics"]

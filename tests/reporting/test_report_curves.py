@@ -39,6 +39,13 @@ def test_users_make_columns_and_data_make_rows_by_themselves():
     assert plan.columns == 3
 
 
+def test_rows_may_be_of_several_keys():
+    settings = grid(data__name=2, ranker__kind=2, users__clicks=2, privacy__p=3)
+    plan = layout({"settings": settings, "figure": {"rows": ["data.name", "ranker.kind"], "columns": "users.clicks"}})
+    assert [(p.row, p.column) for p in plan.panels] == [(f"{r} · {k}", c) for r in "ab" for k in "ab" for c in "ab"]
+    assert [len(panel.lines) for panel in plan.panels] == [3] * 8
+
+
 def test_a_single_swept_key_gives_lines_in_one_panel():
     plan = layout({"settings": grid(users__clicks=3)})
     assert [len(panel.lines) for panel in plan.panels] == [3]
