@@ -10,10 +10,10 @@ import time
 
 import numpy as np
 
-from foltr.clicks.models import Users, behaviour
-from foltr.data import synthetic
-from foltr.engines import compiled
-from foltr.federation.rounds import Federated, Task, run
+from foltr.clicks import Users, behaviour
+from foltr.federation.round import Federated, Task, run
+from foltr.lab.data import synthetic
+from foltr.lab.simulation import compiled
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.mechanisms import Fpdgd
 from foltr.rankers import Linear

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from foltr.experiments import twin
+from foltr.lab.bench import numpy_reference as twin
 from foltr.learners.pdgd import gradient
 from foltr.rankers import Linear, plackett_luce
 from foltr.rng import stream
@@ -33,7 +33,7 @@ def test_the_numpy_twin_sees_what_users_saw() -> None:
 
 @pytest.mark.slow
 def test_bench_prints_one_json_object_of_the_promised_shape() -> None:
-    command = [sys.executable, "-m", "foltr.cli", "bench", "--smoke", "--json"]
+    command = [sys.executable, "-m", "foltr.cli.main", "bench", "--smoke", "--json"]
     said = subprocess.run(command, capture_output=True, text=True)
     assert said.returncode == 0, said.stderr
     answer = json.loads(said.stdout)

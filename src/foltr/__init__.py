@@ -7,16 +7,16 @@ __version__ = "0.1.0"
 
 # name -> module; imported at first use, so that the command line starts fast
 _PUBLIC: dict[str, str] = {
-    "Dataset": "foltr.data.dataset",
-    "Fold": "foltr.data.dataset",
+    "Dataset": "foltr.types",
+    "Fold": "foltr.lab.data.dataset",
     "FoltrError": "foltr.errors",
-    "Ranker": "foltr.ranker",
-    "Result": "foltr.experiments.api",
+    "Ranker": "foltr.rankers.trained",
+    "Result": "foltr.lab.runs.api",
     "Session": "foltr.types",
-    "Spec": "foltr.experiments.api",
+    "Spec": "foltr.lab.runs.api",
     "Update": "foltr.types",
-    "load": "foltr.data.catalog",
-    "run": "foltr.experiments.api",
+    "load": "foltr.lab.data.catalog",
+    "run": "foltr.lab.runs.api",
 }
 
 __all__ = ["Dataset", "Fold", "FoltrError", "Ranker", "Result", "Session", "Spec", "Update", "load", "run"]

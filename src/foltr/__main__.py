@@ -1,5 +1,5 @@
 """`python -m foltr` is `foltr`."""
 
-from foltr.cli import main
+from foltr.cli.main import main
 
 main()

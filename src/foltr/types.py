@@ -39,3 +39,12 @@ class ServerState(NamedTuple):
     round: int
     parameters: Array  # [P]
     moments: Array  # [2, P] of Adam; zeros where the server does not use it
+
+
+class Dataset(NamedTuple):
+    """Queries and their judged documents: ragged arrays, never padded."""
+
+    features: Array  # [documents, d] float32, C-contiguous, often a read-only memory map
+    labels: Array  # [documents] int8 grades
+    offsets: Array  # [queries + 1] int64: query q owns documents offsets[q] .. offsets[q + 1]
+    queries: Array  # [queries] int64 ids as in the files

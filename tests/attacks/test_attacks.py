@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kstest, norm
 
-from foltr.attacks import ATTACKS, check_attack
-from foltr.attacks.fang import krum_step
-from foltr.attacks.lie import largest_z
-from foltr.attacks.min_max import farthest
 from foltr.errors import SpecError
-from foltr.federation.aggregate import RULES
+from foltr.federation.aggregators import RULES
+from foltr.lab.attacks import ATTACKS, check_attack
+from foltr.lab.attacks.fang import krum_step
+from foltr.lab.attacks.lie import largest_z
+from foltr.lab.attacks.min_max import farthest
 from foltr.rng import stream
 
 SEEDS = st.integers(0, 2**32)

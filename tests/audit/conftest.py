@@ -2,8 +2,8 @@
 
 import pytest
 
-from foltr.experiments.population import load
-from foltr.experiments.spec import plan
+from foltr.lab.simulation.population import load
+from foltr.lab.spec.parse import plan
 
 SMALL = {
     "data": {"name": "synthetic-mq2007@60", "normalize": "zscore"},

@@ -3,8 +3,8 @@
 import numpy as np
 import polars as pl
 
-from foltr.experiments.claims import CLAIMS
-from foltr.records import Run
+from foltr.lab.figures.claims import CLAIMS
+from foltr.lab.records import Run
 
 
 def test_a_mean_is_above_its_margin_or_not(tmp_path):

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from foltr.errors import SpecError
-from foltr.experiments.click_guessing import check_audit, guessed, guessing, training
-from foltr.experiments.messages import Messages, send
-from foltr.experiments.single import execute
-from foltr.privacy.audit.guess import GUESSES, guess_each, score
+from foltr.lab.audit.click_guessing import check_audit, guessed, guessing, training
+from foltr.lab.audit.guess import GUESSES, guess_each, score
+from foltr.lab.audit.messages import Messages, send
+from foltr.lab.runs.single import execute
 from foltr.rng import stream
 
 USUAL = {"messages": 40}

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from foltr.errors import SpecError
-from foltr.privacy.audit.epsilon import Trials, at_least, at_most, lower_bound
+from foltr.lab.audit.epsilon import Trials, at_least, at_most, lower_bound
 from foltr.rng import stream
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from foltr.privacy.audit.epsilon import Trials
-from foltr.privacy.audit.membership import advantage, auc, spread_of, statistic, sums
+from foltr.lab.audit.epsilon import Trials
+from foltr.lab.audit.membership import advantage, auc, spread_of, statistic, sums
 from foltr.rng import stream
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from foltr.errors import SpecError
-from foltr.experiments.messages import full_lists, send
-from foltr.privacy.audit.guess import squares_fit
+from foltr.lab.audit.guess import squares_fit
+from foltr.lab.audit.messages import full_lists, send
 from foltr.rng import stream
 
 

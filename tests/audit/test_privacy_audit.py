@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from foltr.experiments.epsilon_audit import epsilon_bounds
-from foltr.experiments.privacy_audit import audit, audit_run
-from foltr.experiments.privacy_audit_table import audit_tables
-from foltr.experiments.setting import resolved
-from foltr.privacy.audit.guess import GUESSES
+from foltr.lab.audit.epsilon_audit import epsilon_bounds
+from foltr.lab.audit.guess import GUESSES
+from foltr.lab.audit.privacy_audit import audit, audit_run
+from foltr.lab.audit.privacy_audit_table import audit_tables
+from foltr.lab.spec.setting import resolved
 from foltr.rng import stream
 
 FEW = {"messages": 40, "trials": 2000}

@@ -2,10 +2,10 @@
 
 import pytest
 
-from foltr.experiments.click_guessing import guessing, training
-from foltr.experiments.population import load
-from foltr.experiments.single import execute
-from foltr.experiments.spec import plan
+from foltr.lab.audit.click_guessing import guessing, training
+from foltr.lab.runs.single import execute
+from foltr.lab.simulation.population import load
+from foltr.lab.spec.parse import plan
 
 pytestmark = [pytest.mark.data, pytest.mark.slow]
 

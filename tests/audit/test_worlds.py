@@ -10,11 +10,11 @@ import msgspec
 import numpy as np
 import pytest
 
-from foltr.learners.evolution import nominal_epsilon, randomised
+from foltr.lab.audit import worlds
+from foltr.lab.audit.epsilon import lower_bound
+from foltr.learners.foltr_es import nominal_epsilon, randomised
 from foltr.privacy.accounting import epsilon
-from foltr.privacy.audit import worlds
-from foltr.privacy.audit.epsilon import lower_bound
-from foltr.privacy.closed_forms import gaussian_epsilon
+from foltr.privacy.calibration import gaussian_epsilon
 from foltr.privacy.discrete_gaussian import sample, share_variance
 from foltr.privacy.events import Event
 from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace

@@ -9,11 +9,11 @@ from decimal import Decimal, localcontext
 import numpy as np
 from scipy.stats import chisquare, norm
 
-from foltr.data.dataset import Dataset
-from foltr.rankers.draw_kernel import draw_list
-from foltr.rankers.fetching import ahead
-from foltr.rankers.scratch import scratch
+from foltr._kernels.plackett_luce import draw_list
+from foltr._kernels.prefetching import ahead
+from foltr._kernels.workspace import scratch
 from foltr.rng import stream
+from foltr.types import Dataset
 
 NOTHING_AHEAD = ahead(np.zeros((1, 1), np.float32), 0, 0)
 

@@ -9,8 +9,8 @@ from by_hand import fit, pattern_probability, patterns, read_only
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foltr.clicks.models import USERS, Behaviour, ClickTable, Users, behaviour
-from foltr.clicks.simulate import click_list, clicks_on
+from foltr._kernels.clicks import click_list, clicks_on
+from foltr.clicks import USERS, Behaviour, ClickTable, Users, behaviour
 from foltr.errors import SpecError
 from foltr.rng import stream
 

@@ -9,8 +9,8 @@ from by_hand import fit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foltr.federation.aggregate import fedavg, weighted_sum
-from foltr.federation.cohort import interactions_of, pick
+from foltr.federation.aggregators import fedavg, weighted_sum
+from foltr.federation.schedule import interactions_of, pick
 
 
 @given(st.integers(1, 300), st.integers(1, 300), st.integers(0, 10**6), st.integers(1, 10**6))

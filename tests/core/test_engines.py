@@ -8,20 +8,20 @@ import pytest
 from by_hand import ragged
 from scipy.stats import binomtest
 
-from foltr.clicks.models import ClickTable, Users, behaviour
-from foltr.data import catalog
-from foltr.data.dataset import Dataset
-from foltr.engines import compiled, loop
-from foltr.federation.aggregate import RULES
-from foltr.federation.personal import Alone, Clusters, FedPer, Offset, clusters
-from foltr.federation.rounds import SUM_BLOCK, Central, Federated, Task, run
-from foltr.learners.cohort import Holdings
-from foltr.learners.evolution import Evolution
+from foltr._kernels.cohort import Holdings
+from foltr.clicks import ClickTable, Users, behaviour
+from foltr.federation.aggregators import RULES
+from foltr.federation.personalization import Alone, Clusters, FedPer, Offset, clusters
+from foltr.federation.round import SUM_BLOCK, Central, Federated, Task, run
+from foltr.lab.data import catalog
+from foltr.lab.simulation import compiled
+from foltr.lab.simulation import plain as loop
+from foltr.learners.foltr_es import Evolution
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.mechanisms import Fpdgd, NoPrivacy, RandomizedResponse
 from foltr.rankers import Linear, Mlp
 from foltr.rng import stream
-from foltr.types import DRAWN
+from foltr.types import DRAWN, Dataset
 
 SKEWED = Holdings(  # four clients and the server; the second and third share a pool
     np.array([0, 1, 2, 4, 6, 3]), np.array([0, 2, 2, 4, 5]), np.array([2, 4, 4, 5, 6]), np.array([0, 2, DRAWN, 1, 0])

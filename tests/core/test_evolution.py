@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from by_hand import distance, far
 
-from foltr.clicks.models import ClickTable, Users, behaviour
-from foltr.clicks.simulate import clicks_on
-from foltr.data.dataset import Dataset
-from foltr.engines import compiled, loop
+from foltr.clicks import ClickTable, Users, behaviour, clicks_on
 from foltr.federation import server
-from foltr.federation.aggregate import weighted_sum
-from foltr.federation.rounds import Federated, Task, run
-from foltr.learners.evolution import (
+from foltr.federation.aggregators import weighted_sum
+from foltr.federation.round import Federated, Task, run
+from foltr.lab.simulation import compiled
+from foltr.lab.simulation import plain as loop
+from foltr.learners.foltr_es import (
     Evolution,
     gradient_weights,
     outcome_of,
@@ -25,6 +24,7 @@ from foltr.learners.evolution import (
 from foltr.privacy.mechanisms import NoPrivacy, RandomizedResponse
 from foltr.rankers import Linear
 from foltr.rng import stream
+from foltr.types import Dataset
 
 THETA = np.array([0.5, -1.0, 2.0, 0.0])
 CURVE = np.array([2.0, -1.0, 0.5, 3.0])

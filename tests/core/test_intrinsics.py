@@ -11,18 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kstest
 
-from foltr.intrinsics.keys import PLACES as KEY_PLACES
-from foltr.intrinsics.keys import fill_keys, highest_in_lanes
-from foltr.intrinsics.lanes import LANES
-from foltr.intrinsics.layers import BLOCK, unit_sums
-from foltr.intrinsics.leaders import GROUP, LEADERS, leaders
-from foltr.intrinsics.masses import highest, mass_behind
-from foltr.intrinsics.normals import NORMALS, fill_normals
-from foltr.intrinsics.pairs import weigh
-from foltr.intrinsics.products import ROWS, add_rows, dots
-from foltr.intrinsics.race import HEAT, PLACES, race
-from foltr.intrinsics.room import LINE, room
-from foltr.kernel import kernel
+from foltr._kernels.compile import kernel
+from foltr._kernels.simd.keys import PLACES as KEY_PLACES
+from foltr._kernels.simd.keys import fill_keys, highest_in_lanes
+from foltr._kernels.simd.lanes import LANES
+from foltr._kernels.simd.layers import BLOCK, unit_sums
+from foltr._kernels.simd.leaders import GROUP, LEADERS, leaders
+from foltr._kernels.simd.masses import highest, mass_behind
+from foltr._kernels.simd.normals import NORMALS, fill_normals
+from foltr._kernels.simd.pairs import weigh
+from foltr._kernels.simd.products import ROWS, add_rows, dots
+from foltr._kernels.simd.race import HEAT, PLACES, race
+from foltr._kernels.simd.room import LINE, room
 from foltr.rng import stream
 
 
@@ -260,7 +260,7 @@ def test_room_is_zero_and_begins_on_a_line(shape, kind):
 
 
 def test_machine_code_is_kept_where_foltr_says_whichever_module_comes_first(tmp_path):
-    code = "import foltr.intrinsics.products, numba; print(numba.config.CACHE_DIR)"
+    code = "import foltr._kernels.simd.products, numba; print(numba.config.CACHE_DIR)"
     environment = {**os.environ, "FOLTR_CACHE": str(tmp_path)}
     environment.pop("NUMBA_CACHE_DIR", None)
     answer = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)

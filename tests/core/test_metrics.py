@@ -10,10 +10,10 @@ from by_hand import far, pattern_probability, patterns
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from foltr.clicks.models import Users, behaviour
-from foltr.clicks.simulate import clicks_on
-from foltr.data import catalog
-from foltr.metrics import CUT, discounted, err, evaluate, expected_max_rr, gain_table, ideal_dcg, ndcg, order
+from foltr._kernels.metrics import evaluate, ideal_dcg
+from foltr.clicks import Users, behaviour, clicks_on
+from foltr.lab.data import catalog
+from foltr.metrics import CUT, discounted, err, expected_max_rr, gain_table, ndcg, order
 from foltr.rng import stream
 
 

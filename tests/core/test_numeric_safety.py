@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 from by_hand import ragged
 
-from foltr.clicks.models import Users, behaviour
-from foltr.data.dataset import Dataset
-from foltr.engines import compiled, loop
-from foltr.federation.rounds import Central, Federated, Task, run
-from foltr.learners.evolution import Evolution
+from foltr.clicks import Users, behaviour
+from foltr.federation.round import Central, Federated, Task, run
+from foltr.lab.simulation import compiled
+from foltr.lab.simulation import plain as loop
+from foltr.learners.foltr_es import Evolution
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.mechanisms import Fpdgd, NoPrivacy
 from foltr.rankers import Linear, Mlp
+from foltr.types import Dataset
 
 USERS = (behaviour(Users("informational"), grades=3),)
 COUNTS = [1, 2, 12, 30, 41]

@@ -19,16 +19,15 @@ from by_hand import (
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from foltr.clicks.models import ClickTable, Users, behaviour
-from foltr.data.dataset import Dataset
-from foltr.engines import compiled
-from foltr.federation.rounds import Federated, Task
+from foltr._kernels.pdgd import pair_weights
+from foltr.clicks import ClickTable, Users, behaviour
+from foltr.federation.round import Federated, Task
+from foltr.lab.simulation import compiled
 from foltr.learners.pdgd import Pdgd, gradient, list_weights, preferences, swap_weight
-from foltr.learners.pdgd_kernel import pair_weights
 from foltr.privacy.mechanisms import NoPrivacy
 from foltr.rankers import Linear, plackett_luce
 from foltr.rng import stream
-from foltr.types import Session
+from foltr.types import Dataset, Session
 
 LOSERS = ("one-below-last-click", "all-shown")
 

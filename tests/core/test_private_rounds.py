@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from by_hand import ragged
 
-from foltr.clicks.models import Users, behaviour
-from foltr.engines import compiled, loop
-from foltr.federation.rounds import Federated, Task, releases_of, run
+from foltr.clicks import Users, behaviour
+from foltr.federation.round import Federated, Task, releases_of, run
+from foltr.lab.simulation import compiled
+from foltr.lab.simulation import plain as loop
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.accounting import epsilon
 from foltr.privacy.mechanisms import Gaussian, Laplace, NoPrivacy

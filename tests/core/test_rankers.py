@@ -9,12 +9,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import kstest
 
-from foltr.learners.pdgd_kernel import add_gradient, scale_back
+from foltr._kernels.best_list import best_list, top_list
+from foltr._kernels.exponential import exp_of_nonpositive, sigmoid
+from foltr._kernels.pdgd import add_gradient, scale_back
+from foltr._kernels.scoring import score_list
+from foltr._kernels.workspace import scratch
 from foltr.rankers import Linear, Mlp
-from foltr.rankers.best_kernel import best_list, top_list
-from foltr.rankers.exponential import exp_of_nonpositive, sigmoid
-from foltr.rankers.kernels import score_list
-from foltr.rankers.scratch import scratch
 from foltr.rng import stream
 
 RANKERS = [Linear(), Mlp(1), Mlp(5), Mlp(20), Mlp(4, "relu"), Mlp(3, "relu"), Mlp(33, "relu")]

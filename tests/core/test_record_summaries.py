@@ -5,7 +5,7 @@ import math
 import polars as pl
 import pytest
 
-from foltr import records
+from foltr.lab import records
 
 SCHEMA = {"setting": pl.Int32, "fold": pl.Int32, "seed": pl.Int64, "round": pl.Int64, "metric": pl.Utf8}
 

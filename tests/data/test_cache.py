@@ -9,9 +9,9 @@ import time
 import numpy as np
 import pytest
 
-from foltr.data import cache, files, letor
+from foltr.atomic import cache_home
 from foltr.errors import DataError, StorageError
-from foltr.kernel import cache_home
+from foltr.lab.data import cache, files, letor
 
 TEXT = "".join(f"{i % 3} qid:{i // 4} 1:{i} 2:{i * i % 7} 3:1\n" for i in range(40))
 
@@ -179,7 +179,8 @@ def test_without_a_writable_cache_the_data_is_in_memory(source, tmp_path, monkey
 
 FILL = """
 import sys
-from foltr.data import cache, letor
+from foltr.lab.data import cache
+from foltr.lab.data import letor
 
 def slowly():
     yield from letor.blocks([sys.argv[1]], letor.Rules(3))

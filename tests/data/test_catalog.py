@@ -9,9 +9,9 @@ import zipfile
 import numpy as np
 import pytest
 
-from foltr.data import catalog, layouts, letor
-from foltr.data.published import COLLECTIONS
 from foltr.errors import DataError, DataMissing, SpecError, StorageError
+from foltr.lab.data import catalog, layouts, letor
+from foltr.lab.data.published import COLLECTIONS
 
 
 def lines(first, *, width=3, top=2, queries=4):

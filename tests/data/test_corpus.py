@@ -5,10 +5,10 @@ import lzma
 import numpy as np
 import pytest
 
-from foltr.data import corpora
-from foltr.data import corpus_formats as formats
-from foltr.data.corpus import Document, Judgment, Place, Query, assemble, grade_of
 from foltr.errors import DataError, DataMissing
+from foltr.lab.data import corpora
+from foltr.lab.data import corpus_formats as formats
+from foltr.text.corpus import Document, Judgment, Place, Query, assemble, grade_of
 
 HERE = Place("made.txt", 1)
 DOCUMENTS = '{"_id": "a", "title": "T", "text": "one two"}\n\n{"_id": 7, "text": "three", "metadata": {}}\n'

@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
-from foltr.data import corpora, docstrings
-from foltr.data.words import STOP_WORDS, terms
 from foltr.errors import DataMissing, SpecError
+from foltr.lab.data import corpora, docstrings
+from foltr.text.analysis import STOP_WORDS, terms
 
 MODULE = '''"""Work with made things.
 

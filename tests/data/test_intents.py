@@ -6,8 +6,8 @@ import lzma
 import numpy as np
 import pytest
 
-from foltr.data import catalog, intents, intents_synthetic
 from foltr.errors import DataError, DataMissing, SpecError
+from foltr.lab.data import catalog, intents, intents_synthetic
 from foltr.rng import stream
 
 WIDTH = 42  # features of a line of clueweb09

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foltr.data import letor
 from foltr.errors import DataError
+from foltr.lab.data import letor
 
 
 def slow_read(text):

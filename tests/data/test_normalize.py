@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from foltr.data import normalize
 from foltr.errors import SpecError
+from foltr.lab.data import normalize
 
 
 def rows(*values):

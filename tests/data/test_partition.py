@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foltr.clicks.models import Users
-from foltr.data import catalog, intents
-from foltr.data.dataset import Dataset
-from foltr.data.intents import IntentData
-from foltr.data.partition import Clicks, Intents, Labels, Quantity, split
-from foltr.data.sharing import share
+from foltr.clicks import Users
 from foltr.errors import SpecError
+from foltr.lab.data import catalog, intents
+from foltr.lab.data.intents import IntentData
+from foltr.lab.data.partition import Clicks, Intents, Labels, Quantity, split
+from foltr.lab.data.sharing import share
+from foltr.types import Dataset
 
 GRADED = [
     Labels(),

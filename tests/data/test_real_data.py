@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from foltr.data import catalog, letor
+from foltr.lab.data import catalog, letor
 
 pytestmark = pytest.mark.data
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from foltr.data import catalog, synthetic
-from foltr.data.dataset import select
 from foltr.errors import SpecError
+from foltr.lab.data import catalog, synthetic
+from foltr.lab.data.dataset import select
 from foltr.rng import stream
 
 

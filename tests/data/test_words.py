@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foltr.data import words
-from foltr.data.words import STOP_WORDS, Rules, terms
 from foltr.errors import SpecError
+from foltr.text import analysis as words
+from foltr.text.analysis import STOP_WORDS, Rules, terms
 
 
 def test_terms_are_runs_of_letters_digits_and_underscores_in_lower_case():

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from laboratory import TINY, Answer
 
-import foltr.kernel  # noqa: F401  names the place of machine code, which processes started here then share
+import foltr._kernels.compile  # noqa: F401  names the place of machine code, which processes started here then share
 
 with warnings.catch_warnings():  # the newest click gives up names that typer still imports
     warnings.simplefilter("ignore", DeprecationWarning)
-    from foltr.cli import main
+    from foltr.cli.main import main
 
-from foltr.experiments.session import carry_out
-from foltr.experiments.spec import read
+from foltr.lab.runs.progress import carry_out
+from foltr.lab.spec.parse import read
 
 
 @pytest.fixture(scope="session")

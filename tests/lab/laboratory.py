@@ -31,7 +31,7 @@ class Answer(NamedTuple):
 def start(*arguments: Any, **options: Any) -> "subprocess.Popen[str]":
     """`foltr` as a process of its own, at the head of its own group: the one that Ctrl-C reaches in a terminal."""
     return subprocess.Popen(
-        [sys.executable, "-m", "foltr.cli", *map(str, arguments)],
+        [sys.executable, "-m", "foltr.cli.main", *map(str, arguments)],
         **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True, **options},
     )
 

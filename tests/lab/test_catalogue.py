@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from foltr.errors import InputError
-from foltr.experiments import catalogue
-from foltr.experiments.claims import CLAIMS
-from foltr.experiments.compare import find, flat_label
-from foltr.experiments.setting import flat, folds_of, resolved
-from foltr.experiments.silo_training import TITLES
-from foltr.experiments.spec import labels, plan
-from foltr.privacy.audit.guess import GUESSES, PUBLISHED
-from foltr.records import Run
+from foltr.lab.audit.guess import GUESSES, PUBLISHED
+from foltr.lab.figures import figures as catalogue
+from foltr.lab.figures.claims import CLAIMS
+from foltr.lab.figures.compare import find, flat_label
+from foltr.lab.records import Run
+from foltr.lab.silo.training import TITLES
+from foltr.lab.spec.parse import labels, plan
+from foltr.lab.spec.setting import flat, folds_of, resolved
 from foltr.silo.quality import MEASURES
 
 METRICS = {"offline_ndcg@10", "offline_mrr@10", "online_ndcg@10", "online_discounted", "online_max_rr"}

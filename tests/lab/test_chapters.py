@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from foltr.experiments import catalogue
+from foltr.lab.figures import figures as catalogue
 
 MISSING = ["mslr-web10k", "yahoo", "istella-s"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from laboratory import ended, own_data, start, strict_json, the_run
 
-from foltr.experiments import catalogue
+from foltr.lab.figures import figures as catalogue
 
 COMMANDS = [
     (),
@@ -79,7 +79,7 @@ def test_too_little_memory_is_told_without_a_traceback(command, tiny, monkeypatc
     def starved(*_, **__):
         raise MemoryError("Unable to allocate 8.00 TiB")
 
-    monkeypatch.setattr("foltr.experiments.session.prepare", starved)
+    monkeypatch.setattr("foltr.lab.runs.progress.prepare", starved)
     answer = command("run", tiny)
     assert answer.code == 1
     assert answer.err.startswith("foltr: not enough memory (Unable to allocate 8.00 TiB); use fewer clients")
@@ -98,7 +98,7 @@ def test_a_fault_of_the_program_itself_is_not_hidden(command, tiny, monkeypatch)
     def faulty(*_, **__):
         raise ZeroDivisionError("a fault")
 
-    monkeypatch.setattr("foltr.experiments.session.prepare", faulty)
+    monkeypatch.setattr("foltr.lab.runs.progress.prepare", faulty)
     with pytest.raises(ZeroDivisionError):
         command("run", tiny)
 

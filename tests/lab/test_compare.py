@@ -5,10 +5,10 @@ import math
 import polars as pl
 import pytest
 
-from foltr.experiments.claims import claims
-from foltr.experiments.compare import comparisons, find, judge, values, verdicts
-from foltr.records import Run
-from foltr.reporting.tables import paired_t
+from foltr.lab.figures.claims import claims
+from foltr.lab.figures.compare import comparisons, find, judge, values, verdicts
+from foltr.lab.records import Run
+from foltr.lab.reporting.tables import paired_t
 
 SCHEMA = {
     "setting": pl.Int32,

@@ -12,8 +12,8 @@ import pytest
 from laboratory import ended, singles, start
 
 from foltr.errors import StorageError
-from foltr.experiments import store
-from foltr.experiments.evaluation import Single
+from foltr.lab.runs import store
+from foltr.lab.simulation.evaluation import Single
 
 
 def full(*_, **__):

@@ -8,8 +8,8 @@ import psutil
 import pytest
 from laboratory import ended, singles, start, the_run, until
 
-from foltr.experiments.session import carry_out
-from foltr.experiments.spec import read
+from foltr.lab.runs.progress import carry_out
+from foltr.lab.spec.parse import read
 
 LONG = """\
 name = "long"

@@ -9,9 +9,9 @@ from rich.console import Console
 from scipy.stats import chi2
 
 from foltr.errors import SpecError
-from foltr.experiments import planner, planner_words
-from foltr.experiments.planner import Candidate, Tried, Wish
-from foltr.privacy.closed_forms import gaussian_epsilon
+from foltr.lab.runs import planner, planner_words
+from foltr.lab.runs.planner import Candidate, Tried, Wish
+from foltr.privacy.calibration import gaussian_epsilon
 
 DATA = "synthetic-mq2007@60"
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from foltr.engines import compiled
-from foltr.experiments.evaluation import Single
-from foltr.experiments.population import interactions_in, load, task_of
-from foltr.experiments.single import execute
-from foltr.experiments.spec import setting
-from foltr.federation.rounds import run
+from foltr.federation.round import run
+from foltr.lab.runs.single import execute
+from foltr.lab.simulation import compiled
+from foltr.lab.simulation.evaluation import Single
+from foltr.lab.simulation.population import interactions_in, load, task_of
+from foltr.lab.spec.parse import setting
 
 DATA = {"name": "synthetic-mq2007@40", "folds": "1"}
 

@@ -5,7 +5,7 @@ import math
 import pytest
 from laboratory import read_json, strict_json, the_run
 
-from foltr.experiments import planner
+from foltr.lab.runs import planner
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_an_audit_prints_its_tables_or_one_object(command, finished, monkeypatch
         "auc": math.nan,
     }
     monkeypatch.setattr(
-        "foltr.experiments.privacy_audit.audit_run", lambda _: {"settings": [{**one, "data": {}, "fold": 1, "seed": 1}]}
+        "foltr.lab.audit.privacy_audit.audit_run", lambda _: {"settings": [{**one, "data": {}, "fold": 1, "seed": 1}]}
     )
     answer = command("privacy", "audit", the_run(finished))
     assert (answer.code, answer.err) == (0, "")

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from laboratory import singles, the_run
 
-from foltr.experiments import store
-from foltr.experiments.evaluation import Single
-from foltr.experiments.run import compute, prepare
-from foltr.experiments.spec import read, setting
-from foltr.files import whole_file
+from foltr.atomic import whole_file
+from foltr.lab.runs import store
+from foltr.lab.runs.run import compute, prepare
+from foltr.lab.simulation.evaluation import Single
+from foltr.lab.spec.parse import read, setting
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def test_the_same_command_again_computes_nothing(again, copied, monkeypatch):
     def never(*_, **__):
         pytest.fail("something was computed")
 
-    monkeypatch.setattr("foltr.experiments.pool._one", never)
+    monkeypatch.setattr("foltr.lab.runs.pool._one", never)
     before = stamps(copied)
     answer = again()
     assert stamps(copied) == before

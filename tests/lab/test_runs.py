@@ -8,9 +8,9 @@ import pytest
 from laboratory import TINY, ended, own_data, read_json, singles, start, strict_json, the_run
 
 import foltr
-from foltr.experiments.pool import perform
-from foltr.experiments.run import finish, prepare, to_do
-from foltr.experiments.spec import plan, read
+from foltr.lab.runs.pool import perform
+from foltr.lab.runs.run import finish, prepare, to_do
+from foltr.lab.spec.parse import plan, read
 from foltr.metrics import ndcg
 
 METRICS = {
@@ -359,7 +359,7 @@ def test_a_list_longer_than_any_is_refused_with_the_longest(command, refused, tm
 
 
 def test_more_documents_than_there_are_numbers_to_draw_by_are_refused(command, refused, tmp_path, monkeypatch):
-    monkeypatch.setattr("foltr.experiments.population.DRAWS", 4)  # a million in truth
+    monkeypatch.setattr("foltr.lab.simulation.population.DRAWS", 4)  # a million in truth
     spec = add(command, tmp_path / "mine", 4, 5)
     message = refused("run", spec, "--set", "users.shown=2")
     assert message.startswith(

@@ -5,7 +5,7 @@ import shutil
 import pytest
 from laboratory import strict_json
 
-from foltr.experiments.silo_training import TITLES
+from foltr.lab.silo.training import TITLES
 
 
 @pytest.mark.parametrize("words", [(), ("demo",), ("build",), ("query",), ("train",)], ids=" ".join)
@@ -140,7 +140,7 @@ def test_a_corpus_that_is_not_here_is_refused(refused):
 @pytest.fixture
 def small(monkeypatch, tmp_path):
     """A corpus of two files of the standard library in place of all."""
-    from foltr.data import corpora, docstrings
+    from foltr.lab.data import corpora, docstrings
 
     library = tmp_path / "library"
     library.mkdir()

@@ -7,10 +7,11 @@ import pytest
 from laboratory import singles, strict_json, the_run
 
 from foltr.errors import SpecError
-from foltr.experiments import silo_runs, store
-from foltr.experiments.setting import DataChoice, kept, resolved
-from foltr.experiments.silo_picture import separation
-from foltr.experiments.spec import plan
+from foltr.lab.runs import store
+from foltr.lab.silo import runs as silo_runs
+from foltr.lab.silo.projection import separation
+from foltr.lab.spec.parse import plan
+from foltr.lab.spec.setting import DataChoice, kept, resolved
 from foltr.rng import stream
 
 TOPICS = ("fever", "rash", "cough", "sleep")

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foltr.errors import InputError, SpecError
-from foltr.experiments.setting import TABLES, DataChoice, folds_of, resolved
-from foltr.experiments.spec import labels, plan, read, setting
+from foltr.lab.spec.parse import labels, plan, read, setting
+from foltr.lab.spec.setting import TABLES, DataChoice, folds_of, resolved
 
 DATA = {"name": "synthetic-mq2007@60"}
 

@@ -11,7 +11,7 @@ from releases_by_hand import gaussian, laplace, response
 
 from foltr.errors import PrivacyError
 from foltr.privacy.accounting import affordable, epsilon, laplace_divergence, pure_epsilon
-from foltr.privacy.closed_forms import gaussian_epsilon
+from foltr.privacy.calibration import gaussian_epsilon
 from foltr.privacy.events import RECIPIENTS, Event, one_share, with_present
 from foltr.privacy.mechanisms import Fpdgd
 from foltr.privacy.papers import fpdgd_event

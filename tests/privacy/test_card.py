@@ -8,11 +8,11 @@ import sys
 import pytest
 from scipy.special import comb
 
-from foltr.experiments.privacy_card import card_of, ledgers_of
-from foltr.experiments.spec import plan
+from foltr.lab.runs.card import card_of, ledgers_of
+from foltr.lab.spec.parse import plan
 from foltr.privacy import ledger
 from foltr.privacy.accounting import epsilon, pure_epsilon
-from foltr.privacy.closed_forms import gaussian_epsilon, noise_multiplier
+from foltr.privacy.calibration import gaussian_epsilon, noise_multiplier
 from foltr.privacy.mechanisms import Fpdgd, RandomizedResponse
 from foltr.privacy.papers import fpdgd_event, response_event
 
@@ -83,7 +83,7 @@ def test_who_learns_alone_tells_nobody():
 
 def test_without_a_mechanism_the_accountant_is_not_even_loaded():
     words = (
-        "import sys; from foltr.experiments.privacy_card import card_of; from foltr.experiments.spec import plan;"
+        "import sys; from foltr.lab.runs.card import card_of; from foltr.lab.spec.parse import plan;"
         "card_of(plan({'data': {'name': 'mq2007'}}).settings[0], 46); print('dp_accounting' in sys.modules)"
     )
     said = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True)

@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from foltr.errors import SpecError
 from foltr.privacy.accounting import epsilon
-from foltr.privacy.closed_forms import gaussian_delta, gaussian_epsilon, laplace_scale, noise_multiplier
+from foltr.privacy.calibration import gaussian_delta, gaussian_epsilon, laplace_scale, noise_multiplier
 
 
 @pytest.mark.parametrize(("mu", "wish"), [(0.1, 0.2), (0.5, 1.0), (1.0, 0.0), (2.0, 3.0)])

@@ -10,10 +10,10 @@ from scipy.stats import chi2
 
 from foltr.errors import SpecError
 from foltr.privacy.adaptive import next_clip, split_multiplier
-from foltr.privacy.closed_forms import noise_multiplier
+from foltr.privacy.calibration import noise_multiplier
 from foltr.privacy.events import EVERYBODY, RECIPIENTS
 from foltr.privacy.mechanisms import Gaussian, Laplace, clip_updates, event_of, noise_holders, protect
-from foltr.privacy.shares import add_gaussian_shares
+from foltr.privacy.noise import add_gaussian_shares
 from foltr.rng import stream
 
 numbers = st.floats(-1e6, 1e6) | st.sampled_from([math.nan, math.inf, -math.inf, 0.0])

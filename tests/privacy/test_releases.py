@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foltr.federation.cohort import in_turn, most_often, pick
 from foltr.federation.releases import planned, taking_part
-from foltr.privacy.closed_forms import gaussian_epsilon
+from foltr.federation.schedule import in_turn, most_often, pick
+from foltr.privacy.calibration import gaussian_epsilon
 from foltr.privacy.mechanisms import Gaussian, Laplace
 
 

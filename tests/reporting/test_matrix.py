@@ -4,8 +4,8 @@ from pathlib import Path
 
 import polars as pl
 
-from foltr.records import Run
-from foltr.reporting.matrix import gains, matrices
+from foltr.lab.records import Run
+from foltr.lab.reporting.matrix import gains, matrices
 
 
 def run_of(settings, values, figure=None):

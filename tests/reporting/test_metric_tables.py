@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from foltr.errors import SpecError
-from foltr.records import Run
-from foltr.reporting.metric_tables import metric_tables
+from foltr.lab.records import Run
+from foltr.lab.reporting.metric_tables import metric_tables
 
 TABLE = {
     "title": "Every party",

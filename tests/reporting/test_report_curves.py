@@ -7,12 +7,12 @@ import polars as pl
 import pytest
 
 from foltr.errors import InputError
-from foltr.records import Run, read
-from foltr.reporting.curves import caption, curve_metrics, curve_png, curve_svg
-from foltr.reporting.drawing import draw
-from foltr.reporting.labels import setting_name, spoken
-from foltr.reporting.layout import Look, layout
-from foltr.reporting.series import curves_of
+from foltr.lab.records import Run, read
+from foltr.lab.reporting.curves import caption, curve_metrics, curve_png, curve_svg
+from foltr.lab.reporting.drawing import draw
+from foltr.lab.reporting.labels import setting_name, spoken
+from foltr.lab.reporting.layout import Look, layout
+from foltr.lab.reporting.series import curves_of
 
 
 def entry(index: int, title: str = "", data: str = "mq2007", **label: object) -> dict:

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from foltr.errors import InputError, StorageError
-from foltr.reporting.page import write_page
-from foltr.reporting.sections import verdict_summary
+from foltr.lab.reporting.page import write_page
+from foltr.lab.reporting.sections import verdict_summary
 
 VOID = {"meta", "link", "br", "img", "hr", "input"}
 

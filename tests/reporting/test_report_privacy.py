@@ -5,10 +5,10 @@ import io
 import pytest
 from rich.console import Console
 
-from foltr.records import read
-from foltr.reporting.page import render
-from foltr.reporting.privacy import COLUMNS, privacy_cards, terminal_cards
-from foltr.reporting.sections import section
+from foltr.lab.records import read
+from foltr.lab.reporting.page import render
+from foltr.lab.reporting.privacy import COLUMNS, privacy_cards, terminal_cards
+from foltr.lab.reporting.sections import section
 
 CARD = {
     "kind": "fpdgd",

@@ -10,10 +10,10 @@ import pytest
 from rich.console import Console
 from scipy.stats import ttest_rel
 
-from foltr.records import read
-from foltr.reporting.numbers import difference, duration, mean_sd, number, p_value
-from foltr.reporting.tables import mark, metrics_of, paired_t, paired_t_tests, settings_table, significance
-from foltr.reporting.terminal import terminal_table
+from foltr.lab.records import read
+from foltr.lab.reporting.numbers import difference, duration, mean_sd, number, p_value
+from foltr.lab.reporting.tables import mark, metrics_of, paired_t, paired_t_tests, settings_table, significance
+from foltr.lab.reporting.terminal import terminal_table
 from foltr.rng import stream
 
 

@@ -6,11 +6,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from foltr.records import Run
-from foltr.reporting.curves import curve_metrics, scatter_svg
-from foltr.reporting.scatter import clouds, scatter_caption
-from foltr.reporting.scatter_drawing import NOT_RELEVANT, RELEVANT, draw_scatter
-from foltr.reporting.tables import metrics_of
+from foltr.lab.records import Run
+from foltr.lab.reporting.curves import curve_metrics, scatter_svg
+from foltr.lab.reporting.scatter import clouds, scatter_caption
+from foltr.lab.reporting.scatter_drawing import NOT_RELEVANT, RELEVANT, draw_scatter
+from foltr.lab.reporting.tables import metrics_of
 
 SCATTER = {"x": "picture x", "y": "picture y", "grade": "picture grade", "name": "two components of the features"}
 POINTS = [(0.0, 1.0, 0), (2.0, 3.0, 2), (4.0, 1.0, 1), (1.0, 1.0, 0)]  # x, y, grade

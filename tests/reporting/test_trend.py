@@ -5,10 +5,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from foltr.records import Run
-from foltr.reporting.curves import caption, curve_svg, pictures
-from foltr.reporting.trend import groups
-from foltr.reporting.trend_drawing import draw_trend
+from foltr.lab.records import Run
+from foltr.lab.reporting.curves import caption, curve_svg, pictures
+from foltr.lab.reporting.trend import groups
+from foltr.lab.reporting.trend_drawing import draw_trend
 
 
 def a_run(epsilons):

@@ -9,9 +9,9 @@ import itertools
 import numpy as np
 import pytest
 
-from foltr.attacks import ATTACKS
 from foltr.errors import SpecError
 from foltr.federation.detector import ALARM, WARM_UP, begin, observe, suspects
+from foltr.lab.attacks import ATTACKS
 from foltr.rng import stream
 
 CLIENTS, WIDTH = 10, 20

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from slow_rules import ORACLES, distance
 
 from foltr.errors import SpecError
-from foltr.federation.aggregate import RULES, check_rule, fedavg, most_bad, weighted_sum
+from foltr.federation.aggregators import RULES, check_rule, fedavg, most_bad, weighted_sum
 from foltr.federation.krum import distances
 from foltr.rng import stream
 

@@ -7,13 +7,14 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from foltr.privacy.secagg import primitives, ring
-from foltr.privacy.secagg.client import answer
-from foltr.privacy.secagg.messages import STAGES, Address, Envelope, send
-from foltr.privacy.secagg.server import secure_sum
-from foltr.privacy.secagg.state import join
-from foltr.privacy.secagg.terms import Terms, context, registry
-from foltr.privacy.secagg.transport import run_in_memory
+from foltr.secagg import crypto as primitives
+from foltr.secagg import ring
+from foltr.secagg.client import answer
+from foltr.secagg.messages import STAGES, Address, Envelope, send
+from foltr.secagg.server import secure_sum
+from foltr.secagg.state import join
+from foltr.secagg.terms import Terms, context, registry
+from foltr.secagg.transport import run_in_memory
 
 
 class Federation(NamedTuple):

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from small_rounds import answers, content, federation, plain_sum, run, said, until
 
 from foltr.errors import SecureAggregationError
-from foltr.privacy.secagg import masking, messages, primitives
-from foltr.privacy.secagg.messages import STAGES
-from foltr.privacy.secagg.terms import to_set
+from foltr.secagg import crypto as primitives
+from foltr.secagg import masking, messages
+from foltr.secagg.messages import STAGES
+from foltr.secagg.terms import to_set
 
 FED = federation(4, length=2, dropouts=0.25, corrupt=0.0)  # 3 neighbours each, threshold 2
 LIAR, OTHER, THIRD, LAST = FED.identities

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foltr.errors import SpecError
-from foltr.privacy.secagg import graph, tree
+from foltr.secagg import graph, tree
 
 
 @given(population=st.integers(2, 9), data=st.data())

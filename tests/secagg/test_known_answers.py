@@ -6,7 +6,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from foltr.errors import SecureAggregationError
-from foltr.privacy.secagg import primitives
+from foltr.secagg import crypto as primitives
 
 
 def test_x25519_of_rfc_7748_section_6_1():

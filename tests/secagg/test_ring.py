@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from foltr.errors import SpecError
-from foltr.privacy.secagg.ring import Ring, decode, encode, largest
+from foltr.secagg.ring import Ring, decode, encode, largest
 
 RINGS = [Ring(clients=10), Ring(clients=1000, bits=64, fraction=30), Ring(clients=1, bits=32, fraction=0)]
 

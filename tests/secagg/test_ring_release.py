@@ -10,11 +10,11 @@ from hypothesis.extra.numpy import arrays
 from small_rounds import federation, members, server_of
 
 from foltr.errors import SpecError
-from foltr.privacy import ring_release
+from foltr.privacy import release as ring_release
 from foltr.privacy.accounting import epsilon
-from foltr.privacy.closed_forms import noise_multiplier
-from foltr.privacy.secagg.ring import Ring, decode
-from foltr.privacy.secagg.transport import run_in_memory
+from foltr.privacy.calibration import noise_multiplier
+from foltr.secagg.ring import Ring, decode
+from foltr.secagg.transport import run_in_memory
 
 RING = Ring(clients=7)
 

@@ -10,11 +10,12 @@ from scipy.stats import chisquare
 from small_rounds import content, counted, federation, members, plain_sum, run, server_of, vectors
 
 from foltr.errors import SecureAggregationError, SpecError
-from foltr.privacy.secagg import groups, messages, primitives, ring
-from foltr.privacy.secagg.messages import STAGES
-from foltr.privacy.secagg.state import join
-from foltr.privacy.secagg.terms import Terms, registry, shape_of
-from foltr.privacy.secagg.transport import run_in_memory
+from foltr.secagg import crypto as primitives
+from foltr.secagg import groups, messages, ring
+from foltr.secagg.messages import STAGES
+from foltr.secagg.state import join
+from foltr.secagg.terms import Terms, registry, shape_of
+from foltr.secagg.transport import run_in_memory
 
 SEVEN = federation(7, dropouts=0.3, corrupt=0.0)  # 6 neighbours each, threshold 4
 WIDE = federation(6, length=3, bits=64, dropouts=0.17, corrupt=0.17)  # 5 neighbours each, threshold 4

@@ -1,6 +1,6 @@
 """The measurement of secure aggregation says what it promises."""
 
-from foltr.experiments.secagg_speed import measure_secagg
+from foltr.lab.bench.secagg import measure_secagg
 
 
 def test_a_small_round_is_measured():

@@ -6,17 +6,16 @@ from pathlib import Path
 import pytest
 from small_rounds import content, counted, federation, run
 
-import foltr.privacy
-from foltr.privacy.secagg import messages
+import foltr
+from foltr.secagg import messages
 
-HERE = Path(foltr.privacy.__file__).parent
-SILO = HERE.parent / "silo"
+HERE = Path(foltr.__file__).parent
 MODULES = [
     *sorted((HERE / "secagg").glob("*.py")),
-    *(HERE / name for name in ("discrete_gaussian.py", "ring_release.py")),
-    *(SILO / name for name in ("keys.py", "noise.py")),
+    *(HERE / "privacy" / name for name in ("discrete_gaussian.py", "release.py")),
+    *(HERE / "silo" / name for name in ("keys.py", "noise.py")),
 ]
-SEEDED = ("random", "numpy.random", "foltr.rng", "foltr.kernel", "scipy")
+SEEDED = ("random", "numpy.random", "foltr.rng", "foltr._kernels.compile", "scipy")
 FED = federation(4, length=40, dropouts=0.25, corrupt=0.0)
 
 

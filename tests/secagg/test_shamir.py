@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 from small_rounds import counted
 
 from foltr.errors import SecureAggregationError, SpecError
-from foltr.privacy.secagg import shamir
+from foltr.secagg import shamir
 
 
 def slow_combine(shares):

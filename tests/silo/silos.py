@@ -6,9 +6,9 @@ import numpy as np
 
 from foltr.rng import stream
 from foltr.silo import rtk_sketch
-from foltr.silo.counts import count
 from foltr.silo.hashing import family, hash_terms
 from foltr.silo.sketch import sketch_documents
+from foltr.text.counts import count
 
 KEY = bytes(range(32))
 FAMILY = family(KEY, rows=30, columns=200)

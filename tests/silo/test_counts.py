@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from texts import corpus
 
-from foltr.data.words import terms
 from foltr.errors import SpecError
-from foltr.silo.counts import count, count_corpus, counts_of, known_terms, statistics, sum_statistics, take
+from foltr.text.analysis import terms
+from foltr.text.counts import count, count_corpus, counts_of, known_terms, statistics, sum_statistics, take
 
 WORDS = st.lists(st.sampled_from("abcdef"), max_size=12).map(" ".join)
 TEXTS = st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=6)

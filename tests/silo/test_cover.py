@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from foltr.errors import SpecError
-from foltr.silo.counts import count
 from foltr.silo.cover import counts_by_term, cover, exact_top, found_rate, postings
+from foltr.text.counts import count
 
 VOCABULARY = {"a": 0, "b": 1, "c": 2}
 DOCUMENTS = count([{"a": 1, "b": 2}, {"a": 3}, {}, {"a": 3, "b": 1}], VOCABULARY)

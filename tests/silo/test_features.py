@@ -5,11 +5,11 @@ import pytest
 from slow_lexical import slow_features
 from texts import corpus
 
-from foltr.data.words import terms
 from foltr.errors import SpecError
-from foltr.silo.counts import count_corpus, known_terms, statistics, sum_statistics, take
-from foltr.silo.features import NAMES, WIDTH, Field, dataset, exact, join, label
 from foltr.silo.pairs import Pairs
+from foltr.text.analysis import terms
+from foltr.text.counts import count_corpus, known_terms, statistics, sum_statistics, take
+from foltr.text.features import NAMES, WIDTH, Field, dataset, exact, join, label
 
 TEXTS = [
     ("blue whale", "the whale sings a song"),

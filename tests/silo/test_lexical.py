@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from slow_lexical import slow_features
 from texts import corpus
 
-from foltr.data.words import terms
 from foltr.errors import SpecError
-from foltr.silo.counts import count_corpus, counts_of, known_terms, statistics
-from foltr.silo.lexical import LETOR, NAMES, Constants, features, term_facts
+from foltr.text.analysis import terms
+from foltr.text.counts import count_corpus, counts_of, known_terms, statistics
+from foltr.text.lexical import LETOR, NAMES, Constants, features, term_facts
 
 WORDS = st.lists(st.sampled_from("abcdef"), max_size=12).map(" ".join)
 

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foltr.errors import SpecError
-from foltr.silo.counts import count
 from foltr.silo.hashing import KINDS, family, hash_terms
 from foltr.silo.naive import ask_all, ask_each, by_cell
 from foltr.silo.sketch import empty, sketch_documents
+from foltr.text.counts import count
 
 WORDS = {word: number for number, word in enumerate("abcdef")}
 bags = st.lists(st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 9)), min_size=1, max_size=8)

@@ -11,8 +11,8 @@ from scipy.stats import laplace as law
 from silos import FAMILY, seeded, sketches
 
 from foltr.errors import SpecError
+from foltr.lab.audit.epsilon import Trials, lower_bound
 from foltr.privacy.accounting import epsilon, pure_epsilon
-from foltr.privacy.audit.epsilon import Trials, lower_bound
 from foltr.silo.hashing import family, hash_terms
 from foltr.silo.noise import VARIANTS, event_of, from_system, laplace, noised_once, perturbed
 from foltr.silo.sketch import Sketch

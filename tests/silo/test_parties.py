@@ -8,16 +8,17 @@ from silos import KEY, seeded
 from test_regimes import topical
 
 from foltr.errors import SpecError
-from foltr.experiments.silo_training import MAIN, TITLES, trained
-from foltr.silo import lexical, noise
+from foltr.lab.silo.training import MAIN, TITLES, trained
+from foltr.silo import noise
 from foltr.silo.asking import ask_count
-from foltr.silo.counts import counts_of
 from foltr.silo.crossing import prepare, tell, told_by
-from foltr.silo.features import NAMES, exact, of_query
 from foltr.silo.parties import Setup, divided, found, spent
 from foltr.silo.protocol import relay
 from foltr.silo.quality import marks
 from foltr.silo.train import REGIMES, Sgd
+from foltr.text import lexical
+from foltr.text.counts import counts_of
+from foltr.text.features import NAMES, exact, of_query
 
 TINY = {"parties": 3, "queries": 20, "columns": 400, "top": 20, "most": 12, "others": 20}
 

@@ -4,11 +4,11 @@ import ir_measures
 import numpy as np
 import pytest
 
-from foltr.data.dataset import Dataset
 from foltr.errors import SpecError
 from foltr.metrics import err, ndcg
 from foltr.rng import stream
 from foltr.silo.quality import MEASURES, change, every_mark, marks
+from foltr.types import Dataset
 
 
 def collection(grades, seed=1):

@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 from texts import corpus
 
-from foltr.clicks.models import Users, behaviour
-from foltr.data import corpora
-from foltr.engines.loop import Loop
-from foltr.federation.rounds import Federated, Task, run
+from foltr.clicks import Users, behaviour
+from foltr.federation.round import Federated, Task, run
+from foltr.lab.data import corpora
+from foltr.lab.simulation.plain import Loop
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.mechanisms import Fpdgd
 from foltr.rankers import Linear
 from foltr.rng import stream
-from foltr.silo import search
-from foltr.silo.counts import count_corpus, known_terms
-from foltr.silo.features import NAMES, dataset, exact, label
 from foltr.silo.pairs import guessed, judged, split
 from foltr.silo.quality import every_mark, marks
 from foltr.silo.train import REGIMES, Sgd, Work
+from foltr.text import search
+from foltr.text.counts import count_corpus, known_terms
+from foltr.text.features import NAMES, dataset, exact, label
 
 TOPICS, DOCUMENTS, QUERIES = 6, 240, 48
 

@@ -9,9 +9,9 @@ from slow_rtk import TWINS
 from foltr.errors import SpecError
 from foltr.rng import stream
 from foltr.silo import rtk_heaps, rtk_samples, rtk_sketch
-from foltr.silo.counts import count, take
 from foltr.silo.cover import counts_by_term, cover, found_rate, postings
 from foltr.silo.hashing import family, hash_terms, shape_of, take_hashes
+from foltr.text.counts import count, take
 
 KEY = bytes(32)
 WORDS = [f"word{number}" for number in range(9)]
@@ -247,8 +247,8 @@ def test_what_cannot_be_is_refused_in_words(said):
 @pytest.mark.data
 @pytest.mark.usefixtures("real_data")
 def test_variants_find_on_real_text_what_they_should():
-    from foltr.experiments.silo_finding import Finding, measured
-    from foltr.experiments.silo_tasks import text
+    from foltr.lab.silo.retrieval import Finding, measured
+    from foltr.lab.silo.tasks import text
 
     task = text("nfcorpus", asked=250)
     rows = {

@@ -7,9 +7,9 @@ import pytest
 from texts import corpus
 
 from foltr.errors import SpecError
-from foltr.silo.counts import count_corpus, known_terms
-from foltr.silo.features import exact
-from foltr.silo.search import best
+from foltr.text.counts import count_corpus, known_terms
+from foltr.text.features import exact
+from foltr.text.search import best
 
 COUNTED = count_corpus(corpus([("", text) for text in ("a b b", "a", "b c", "a b b", "d")]))
 

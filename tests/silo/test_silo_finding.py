@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from foltr.experiments.silo_finding import Finding, gone_of, measured, without
-from foltr.experiments.silo_tasks import made_up
+from foltr.lab.silo.retrieval import Finding, gone_of, measured, without
+from foltr.lab.silo.tasks import made_up
 
 TASK = made_up(300, vocabulary=2000, asked=8)
 SMALL = Finding(top=30)

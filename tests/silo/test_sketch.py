@@ -10,9 +10,9 @@ from scipy.stats import binom
 
 from foltr.errors import SpecError
 from foltr.rng import stream
-from foltr.silo.counts import count
 from foltr.silo.hashing import family, hash_terms, take_hashes
 from foltr.silo.sketch import KINDS, Sketch, add, empty, estimate, merge, sketch_documents
+from foltr.text.counts import count
 
 WORDS = [f"word{number}" for number in range(8)]
 kinds = pytest.mark.parametrize("kind", KINDS)

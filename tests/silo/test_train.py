@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from foltr.data.dataset import Dataset
 from foltr.errors import SpecError
 from foltr.rng import stream
-from foltr.silo.features import Labelled, dataset, join
 from foltr.silo.pairs import Pairs
 from foltr.silo.train import LOSSES, REGIMES, Sgd, Work, alone, together, walk
+from foltr.text.features import Labelled, dataset, join
+from foltr.types import Dataset
 
 TRUTH = np.array([1.0, -2.0, 0.5, 0.0])
 

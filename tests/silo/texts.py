@@ -1,6 +1,6 @@
 """Small corpora for tests."""
 
-from foltr.data.corpus import Document, Judgment, Place, Query, assemble
+from foltr.text.corpus import Document, Judgment, Place, Query, assemble
 
 HERE = Place("made.txt", 1)
 

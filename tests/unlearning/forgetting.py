@@ -2,15 +2,14 @@
 
 import numpy as np
 
-from foltr.clicks.models import Users, behaviour
-from foltr.data.dataset import Dataset
-from foltr.federation.rounds import Federated, Task
+from foltr.clicks import Users, behaviour
+from foltr.federation.round import Federated, Task
 from foltr.learners import pdgd
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.mechanisms import NoPrivacy
 from foltr.rankers import Linear
 from foltr.rng import stream
-from foltr.types import Session
+from foltr.types import Dataset, Session
 
 COUNTS = [3, 12, 25, 9, 41, 1, 17]
 WIDTH = 6

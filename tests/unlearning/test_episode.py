@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from forgetting import WIDTH, last, learnt_slowly, small
 
-from foltr.engines import compiled
 from foltr.errors import SpecError
-from foltr.federation.rounds import Federated
+from foltr.federation.round import Federated
+from foltr.lab.simulation import compiled
 from foltr.unlearning.cost import Cost, together, walk
 from foltr.unlearning.episode import episode
 from foltr.unlearning.exact import WAYS, exactly

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from forgetting import WIDTH, small
 
-from foltr.engines import compiled
 from foltr.errors import StorageError
-from foltr.federation.rounds import Federated, run
+from foltr.federation.round import Federated, run
+from foltr.lab.simulation import compiled
 from foltr.unlearning.history import gather, lengths, load, save
 from foltr.unlearning.rounds import federate, negate
 

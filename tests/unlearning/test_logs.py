@@ -6,18 +6,18 @@ from forgetting import collection, last, learnt_slowly, session_of, small
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foltr.clicks.models import Users
-from foltr.engines import compiled
+from foltr._kernels.cohort import Holdings
+from foltr._kernels.normalizers import weigh_list
+from foltr._kernels.pdgd import pair_weights
+from foltr._kernels.workspace import scratch
+from foltr.clicks import Users
 from foltr.errors import SpecError, StorageError
-from foltr.federation.rounds import Central, Federated, run
+from foltr.federation.round import Central, Federated, run
+from foltr.lab.simulation import compiled
 from foltr.learners import pdgd
-from foltr.learners.cohort import Holdings
-from foltr.learners.evolution import Evolution
-from foltr.learners.pdgd_kernel import pair_weights
+from foltr.learners.foltr_es import Evolution
 from foltr.rankers import Linear, Mlp
 from foltr.rankers.plackett_luce import log_mass
-from foltr.rankers.scratch import scratch
-from foltr.rankers.weigh_kernel import weigh_list
 from foltr.types import DRAWN
 from foltr.unlearning.logs import Log, learn, load, only, save, size, without
 from foltr.unlearning.recording import log_of, recorder

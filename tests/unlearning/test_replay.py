@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from foltr.engines import compiled, loop
-from foltr.federation.rounds import Federated
+from foltr.federation.round import Federated
+from foltr.lab.simulation import compiled
+from foltr.lab.simulation import plain as loop
 from foltr.unlearning.history import gather
 from foltr.unlearning.replay import calibrated, replay
 from foltr.unlearning.rounds import federate

@@ -6,9 +6,9 @@ import pytest
 from forgetting import small
 
 from foltr.errors import SpecError
-from foltr.federation.cohort import pick
-from foltr.federation.rounds import Central, Federated
-from foltr.learners.evolution import Evolution
+from foltr.federation.round import Central, Federated
+from foltr.federation.schedule import pick
+from foltr.learners.foltr_es import Evolution
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.mechanisms import Fpdgd
 from foltr.rankers import Mlp

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from forgetting import learnt_slowly, small
 
-from foltr.engines import compiled
 from foltr.errors import SpecError
-from foltr.federation.rounds import Federated
+from foltr.federation.round import Federated
+from foltr.lab.simulation import compiled
 from foltr.rankers import Mlp
 from foltr.unlearning.logs import only
 from foltr.unlearning.recording import log_of, recorder

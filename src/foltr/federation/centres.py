@@ -13,10 +13,10 @@ alike) instead of a fixed norm, and adds no noise.
 
 import numpy as np
 
-from foltr.federation.geometric import gap
-from foltr.federation.ordering import middle, sort
+from foltr._kernels.compile import kernel
+from foltr._kernels.sorting import middle, sort
+from foltr.federation.geometric_median import gap
 from foltr.federation.taking_part import taking_part
-from foltr.kernel import kernel
 from foltr.types import Array
 
 

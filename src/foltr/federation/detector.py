@@ -38,9 +38,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from foltr._kernels.compile import kernel
+from foltr._kernels.sorting import middle
 from foltr.errors import SpecError
-from foltr.federation.ordering import middle
-from foltr.kernel import kernel
 from foltr.types import Array
 
 ALARM = 6.0

@@ -20,9 +20,9 @@ import math
 
 import numpy as np
 
-from foltr.federation.ordering import sort
+from foltr._kernels.compile import kernel
+from foltr._kernels.sorting import sort
 from foltr.federation.taking_part import taking_part
-from foltr.kernel import kernel
 from foltr.types import Array
 
 _DIRECT = 64  # clients up to which every difference is computed; beyond that a matrix product is faster

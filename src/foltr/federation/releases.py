@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foltr.federation.cohort import in_turn, most_often, pick
+from foltr.federation.schedule import in_turn, most_often, pick
 from foltr.privacy.accounting import affordable
 from foltr.privacy.events import Event
 from foltr.privacy.mechanisms import Gaussian, Honest, event_of

@@ -7,7 +7,7 @@ were assumed, n - 1 clients with m - 1 attackers satisfy whatever n clients with
 
 import numpy as np
 
-from foltr.kernel import kernel
+from foltr._kernels.compile import kernel
 from foltr.types import Array
 
 

@@ -17,7 +17,7 @@ import msgspec
 
 from foltr.errors import PrivacyError
 from foltr.privacy import accounting, card_words
-from foltr.privacy.closed_forms import gaussian_epsilon
+from foltr.privacy.calibration import gaussian_epsilon
 from foltr.privacy.events import Event, one_share, with_present
 from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace, PrivacyKind
 

@@ -19,9 +19,9 @@ import msgspec
 import numpy as np
 
 from foltr.privacy.adaptive import next_clip, split_multiplier
-from foltr.privacy.closed_forms import laplace_scale, noise_multiplier
+from foltr.privacy.calibration import laplace_scale, noise_multiplier
 from foltr.privacy.events import EVERYBODY, RECIPIENTS, Adversary, Event
-from foltr.privacy.shares import add_gamma_shares, add_gaussian_shares
+from foltr.privacy.noise import add_gamma_shares, add_gaussian_shares
 from foltr.types import Array
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]

@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple, TypeVar
 import numpy as np
 
 from foltr.errors import SpecError
-from foltr.privacy.secagg.primitives import new_secret
+from foltr.secagg.crypto import new_secret
 from foltr.silo import messages as post
 from foltr.silo.anonymity import VOCABULARY, others_that_fit
 from foltr.silo.hashing import Family, Hashes, hash_terms

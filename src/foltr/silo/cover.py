@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from foltr.errors import SpecError
-from foltr.silo.counts import Counts
+from foltr.text.counts import Counts
 from foltr.types import Array
 
 

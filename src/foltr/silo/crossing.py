@@ -19,19 +19,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foltr.data.dataset import Dataset
 from foltr.errors import SpecError
 from foltr.silo import noise
 from foltr.silo.answering import Owner, charged
 from foltr.silo.asking import Asker, ask_top, asked
-from foltr.silo.counts import Counts, Statistics, statistics, take
-from foltr.silo.features import Field, Labelled, dataset, exact, label
 from foltr.silo.pairs import Answer, Pairs, guessed, judged
 from foltr.silo.parties import Federation, shares_of
 from foltr.silo.protocol import relay
-from foltr.silo.search import best
 from foltr.silo.train import Work
-from foltr.types import Array
+from foltr.text.counts import Counts, Statistics, statistics, take
+from foltr.text.features import Field, Labelled, dataset, exact, label
+from foltr.text.search import best
+from foltr.types import Array, Dataset
 
 _NOBODY = np.empty(0, np.int64)  # the documents of all others, where there is one party
 

@@ -13,16 +13,16 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from foltr.data import corpus_formats
-from foltr.data.words import terms
+from foltr.atomic import write_text
 from foltr.errors import DataError, InputError, SpecError, StorageError
-from foltr.files import write_text
+from foltr.lab.data import corpus_formats
 from foltr.silo import rtk_sketch, storage
 from foltr.silo.answering import owner
 from foltr.silo.asking import Listed, ask_top, asker
-from foltr.silo.counts import count
 from foltr.silo.hashing import KEY_BYTES, Family, family, hash_terms, new_key, shape_of
 from foltr.silo.protocol import relay
+from foltr.text.analysis import terms
+from foltr.text.counts import count
 
 _DECOYS = tuple(f"made up {number}" for number in range(1000))  # no term has a space in it
 

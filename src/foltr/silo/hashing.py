@@ -21,9 +21,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from foltr._kernels.compile import kernel
+from foltr._kernels.rng import mix
 from foltr.errors import SpecError
-from foltr.kernel import kernel
-from foltr.rng import mix
 from foltr.types import Array
 
 KEY_BYTES = 32

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from foltr.errors import SecureAggregationError, SpecError
-from foltr.privacy.secagg.primitives import (
+from foltr.secagg.crypto import (
     SECRET,
     agree,
     agreement_key,

@@ -31,7 +31,7 @@ import numpy as np
 
 from foltr.errors import SpecError
 from foltr.privacy.events import EVERYBODY, Event
-from foltr.privacy.secagg.primitives import expand, new_secret
+from foltr.secagg.crypto import expand, new_secret
 from foltr.silo.sketch import MOST, Sketch
 from foltr.types import Array
 

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foltr.data.corpus import Corpus, grade_of
 from foltr.errors import SpecError
 from foltr.rng import Stream, stream
+from foltr.text.corpus import Corpus, grade_of
 from foltr.types import Array
 
 HIGH = 10  # first of a list that are highly relevant

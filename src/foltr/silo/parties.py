@@ -14,20 +14,20 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from foltr.data.corpus import Corpus
-from foltr.data.words import PLAIN, Rules
 from foltr.errors import SpecError
 from foltr.privacy import ledger as accounts
 from foltr.rng import stream
 from foltr.silo import noise, rtk_sketch
 from foltr.silo.answering import Owner, owner
 from foltr.silo.asking import Asker, asker
-from foltr.silo.counts import Counts, TextCounts, count_corpus, known_terms, take
 from foltr.silo.hashing import Hashes, family, hash_terms, new_key
 from foltr.silo.pairs import Parties, split
 from foltr.silo.ranked_grades import ranked
 from foltr.silo.sketch import sketch_documents
 from foltr.silo.train import Sgd
+from foltr.text.analysis import PLAIN, Rules
+from foltr.text.corpus import Corpus
+from foltr.text.counts import Counts, TextCounts, count_corpus, known_terms, take
 from foltr.types import Array
 
 MOST_BYTES = 1 << 33  # of all sketches of documents together

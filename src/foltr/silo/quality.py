@@ -13,10 +13,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from foltr.data.dataset import Dataset
 from foltr.errors import SpecError
 from foltr.metrics import err, ndcg, order
-from foltr.types import Array
+from foltr.types import Array, Dataset
 
 MEASURES = ("ERR", "nDCG@10", "nDCG")
 _WIDTH = 1.96  # standard errors on each side of a 95 % interval

@@ -13,11 +13,11 @@ Differs from the paper: the engine is ours, since the paper's lists are not to b
 
 import numpy as np
 
-from foltr.data.corpus import Corpus
-from foltr.silo.counts import TextCounts
-from foltr.silo.features import exact, of_query
-from foltr.silo.lexical import NAMES
 from foltr.silo.pairs import guessed_grades
+from foltr.text.corpus import Corpus
+from foltr.text.counts import TextCounts
+from foltr.text.features import exact, of_query
+from foltr.text.lexical import NAMES
 from foltr.types import Array
 
 LISTED = 100

@@ -10,8 +10,8 @@ decides, so that what a cell keeps does not depend on the order of insertion, an
 
 import numpy as np
 
-from foltr.kernel import inlined, kernel
-from foltr.rng import mix
+from foltr._kernels.compile import inlined, kernel
+from foltr._kernels.rng import mix
 from foltr.types import Array
 
 

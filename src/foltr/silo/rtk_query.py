@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from foltr._kernels.compile import kernel
 from foltr.errors import SpecError
-from foltr.kernel import kernel
 from foltr.silo.sketch import median
 from foltr.types import Array
 

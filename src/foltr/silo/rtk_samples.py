@@ -11,7 +11,7 @@ Differs from the paper: all of it is ours, in the paper's 8 bytes an entry. Coun
 
 import numpy as np
 
-from foltr.kernel import inlined, kernel
+from foltr._kernels.compile import inlined, kernel
 from foltr.types import Array
 
 MOST_COUNT = 65_535

@@ -19,10 +19,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from foltr._kernels.compile import kernel
 from foltr.errors import SpecError
-from foltr.kernel import kernel
-from foltr.silo.counts import Counts
 from foltr.silo.hashing import Hashes, Shape, same_shape
+from foltr.text.counts import Counts
 from foltr.types import Array
 
 KINDS = ("count", "count-min")

@@ -12,8 +12,8 @@ from typing import IO, Any, NoReturn
 
 import numpy as np
 
+from foltr.atomic import write_arrays
 from foltr.errors import DataError
-from foltr.files import write_arrays
 from foltr.silo import rtk_sketch, sketch
 from foltr.silo.hashing import Shape
 from foltr.types import Array

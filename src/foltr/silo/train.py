@@ -23,12 +23,11 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from foltr.data.dataset import Dataset
+from foltr._kernels.compile import kernel
 from foltr.errors import SpecError
-from foltr.kernel import kernel
 from foltr.rng import stream
-from foltr.silo.features import Labelled, dataset, join
-from foltr.types import Array
+from foltr.text.features import Labelled, dataset, join
+from foltr.types import Array, Dataset
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 

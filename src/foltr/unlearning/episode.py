@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foltr.federation.rounds import Engine, Tamper, Task
+from foltr.federation.round import Engine, Tamper, Task
 from foltr.unlearning.cost import Cost, Walk, walk
 from foltr.unlearning.history import History, gather
 from foltr.unlearning.replay import replay

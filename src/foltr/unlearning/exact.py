@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from foltr.errors import SpecError
-from foltr.federation.rounds import Task
+from foltr.federation.round import Task
 from foltr.types import Array
 from foltr.unlearning import shards, statistics
 from foltr.unlearning.cost import NUMBER, Cost, walk

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foltr.federation.aggregate import fedavg
-from foltr.federation.rounds import Task
-from foltr.learners.cohort import Cohort, collection_of
+from foltr._kernels.cohort import Cohort, collection_of
+from foltr._kernels.logs import step_clients
+from foltr.federation.aggregators import fedavg
+from foltr.federation.round import Task
 from foltr.types import Array
 from foltr.unlearning import storage
-from foltr.unlearning.log_kernel import step_clients
 from foltr.unlearning.rounds import Round, begin
 from foltr.unlearning.workplace import learning_of, room_for
 

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from foltr._kernels.cohort import Cohort, Collection, Holdings, collection_of, everything
+from foltr._kernels.logs import step_clients
+from foltr._kernels.workspace import Scratch
 from foltr.errors import SpecError
-from foltr.federation.rounds import Task
-from foltr.learners.cohort import Cohort, Collection, Holdings, collection_of, everything
-from foltr.rankers.scratch import Scratch
+from foltr.federation.round import Task
 from foltr.types import Array, Online
-from foltr.unlearning.log_kernel import step_clients
 from foltr.unlearning.logs import Log
 from foltr.unlearning.rounds import federated
 from foltr.unlearning.workplace import learning_of, room_for

@@ -16,8 +16,8 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
-from foltr.federation.aggregate import fedavg
-from foltr.federation.rounds import Engine, Task
+from foltr.federation.aggregators import fedavg
+from foltr.federation.round import Engine, Task
 from foltr.types import Array
 from foltr.unlearning.history import History, lengths
 from foltr.unlearning.rounds import Round, begin, federated

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from foltr.errors import SpecError
-from foltr.federation.cohort import pick
-from foltr.federation.personal import Together
-from foltr.federation.rounds import Federated, Task
+from foltr.federation.personalization import Together
+from foltr.federation.round import Federated, Task
+from foltr.federation.schedule import pick
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.mechanisms import NoPrivacy
 from foltr.unlearning.rounds import federated

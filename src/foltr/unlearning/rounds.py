@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from foltr.errors import SpecError
-from foltr.federation.aggregate import fedavg
-from foltr.federation.cohort import interactions_of, pick
-from foltr.federation.rounds import Engine, Federated, Tamper, Task
+from foltr.federation.aggregators import fedavg
+from foltr.federation.round import Engine, Federated, Tamper, Task
+from foltr.federation.schedule import interactions_of, pick
 from foltr.types import Array
 
 

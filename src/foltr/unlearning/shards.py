@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from foltr.errors import SpecError
-from foltr.federation.aggregate import fedavg
-from foltr.federation.rounds import Engine, Tamper, Task
+from foltr.federation.aggregators import fedavg
+from foltr.federation.round import Engine, Tamper, Task
 from foltr.rankers import Linear
 from foltr.types import Array
 from foltr.unlearning.cost import Cost, together, walk

@@ -17,9 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foltr.data.dataset import Dataset
 from foltr.errors import SpecError
-from foltr.types import Array
+from foltr.types import Array, Dataset
 from foltr.unlearning.logs import Log, only
 
 _BLOCK = 4096  # searches whose documents are multiplied at once

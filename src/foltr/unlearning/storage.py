@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from foltr.atomic import write_arrays
 from foltr.errors import StorageError
-from foltr.files import write_arrays
 from foltr.types import Array
 
 

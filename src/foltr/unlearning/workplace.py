@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from foltr._kernels.workspace import Scratch, scratch
 from foltr.errors import SpecError
-from foltr.federation.rounds import Task
+from foltr.federation.round import Task
 from foltr.learners.pdgd import Pdgd
 from foltr.rankers import Mlp
-from foltr.rankers.scratch import Scratch, scratch
 
 LONGEST = np.iinfo(np.int16).max  # documents of a query that a log can number
 

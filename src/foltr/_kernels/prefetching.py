@@ -1,0 +1,33 @@
+"""Fetching the features of the list that comes next from memory, while this one is worked on."""
+
+from typing import NamedTuple
+
+from foltr._kernels.compile import kernel
+from foltr._kernels.simd.prefetch import prefetch
+from foltr._kernels.simd.room import LINE
+from foltr.types import Array
+
+_LINE = LINE // 4  # features in a line of the processor's cache
+_PORTION = 16 * _LINE  # as many as a processor waits for at a time
+
+
+class Ahead(NamedTuple):
+    """Features of the list that comes next."""
+
+    flat: Array
+    begin: int
+    end: int
+
+
+@kernel
+def ahead(features: Array, first: int, last: int) -> Ahead:
+    """Documents first .. last."""
+    return Ahead(features.reshape(-1), first * features.shape[1], last * features.shape[1])
+
+
+@kernel
+def fetch(coming: Ahead, portion: int) -> None:
+    """Asks for the next portion. Scoring reads on by itself: in order, which processors foresee."""
+    begin = coming.begin + portion * _PORTION
+    for line in range(begin, min(begin + _PORTION, coming.end), _LINE):
+        prefetch(coming.flat, line)

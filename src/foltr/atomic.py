@@ -1,0 +1,61 @@
+"""Files that appear whole or not at all, and words for a disk that will not have them."""
+
+import contextlib
+import errno
+import io
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from foltr.errors import StorageError
+
+
+def cache_home() -> Path:
+    """Where this user's cached data and machine code live (`FOLTR_CACHE` overrides)."""
+    chosen = os.environ.get("FOLTR_CACHE")
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "foltr"
+
+
+@contextmanager
+def whole_file(path: Path, *, instead: str = "another folder") -> Iterator[Path]:
+    """A temporary path that becomes `path` when all went well, and vanishes otherwise."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())  # a file that has its name has its content, also after a power cut
+        temporary.replace(path)
+    except OSError as problem:
+        raise _explained(path, problem, instead) from None
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Any], *, instead: str = "another folder") -> int:
+    """An .npz file, packed in memory, because numpy's own archive cannot be left halfway in silence; its bytes."""
+    with whole_file(path, instead=instead) as temporary:
+        packed = io.BytesIO()
+        np.savez(packed, **arrays)
+        return temporary.write_bytes(packed.getbuffer())
+
+
+def write_text(path: Path, text: str, *, instead: str = "another folder") -> None:
+    with whole_file(path, instead=instead) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def _explained(path: Path, problem: OSError, instead: str) -> StorageError:
+    if problem.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StorageError(f"{path}: the disk is full; make room or choose {instead}, then try again")
+    if problem.errno == errno.EFBIG:
+        return StorageError(f"{path}: a limit on the size of files was reached; raise it (ulimit -f), then try again")
+    return StorageError(f"{path}: cannot be written ({problem.strerror or problem}); choose {instead}")

@@ -1,0 +1,272 @@
+"""The command line. Imports stand inside each command, so that `foltr --help` answers at once.
+
+Exit codes: 0 done, 1 the job failed, 2 the call or its input is wrong. `--json` prints one JSON object on standard
+output and nothing else there; progress goes to standard error.
+"""
+
+import errno
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+
+from foltr.cli import privacy as cli_privacy
+from foltr.cli import silo as cli_silo
+from foltr.errors import FoltrError, InputError
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Federated online learning to rank: clicks train one shared ranker; documents, queries and clicks stay.",
+)
+data_app = typer.Typer(no_args_is_help=True, help="Collections on this machine.")
+app.add_typer(data_app, name="data")
+app.add_typer(cli_privacy.app, name="privacy")
+app.add_typer(cli_silo.app, name="silo")
+
+Out = Annotated[Path, typer.Option("--out", help="Folder for runs; finished parts there are used again.")]
+Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Processes at once (default: all cores).")]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else there.")]
+
+_out = Console()
+_err = Console(stderr=True)
+
+
+def main() -> None:
+    """Runs a command; a known error is one message without a traceback."""
+    signal.signal(signal.SIGTERM, _stop)
+    try:
+        code = app(prog_name="foltr", standalone_mode=False)
+        sys.stdout.flush()
+        if code:
+            raise KeyboardInterrupt if code == _CTRL_C else SystemExit(code)
+    except FoltrError as problem:
+        _end(str(problem), problem.exit_code)
+    except (typer.Abort, KeyboardInterrupt):
+        _end("stopped", 1)
+    except MemoryError as problem:
+        _end(f"not enough memory ({problem}); use fewer clients, a cohort, or fewer --jobs", 1)
+    except OSError as problem:
+        _unwritten(problem)
+    except Exception as problem:
+        code = _usage(problem)
+        if code is None:
+            raise
+        sys.exit(code)
+
+
+_CTRL_C = 130  # what typer makes of it
+
+
+def _stop(*_: object) -> NoReturn:
+    """Whoever ends us from outside means what Ctrl-C means."""
+    raise KeyboardInterrupt
+
+
+def _end(message: str, code: int) -> NoReturn:
+    _err.print(f"foltr: {message}", style="bold red", highlight=False, markup=False, soft_wrap=True)
+    sys.exit(code)
+
+
+def _unwritten(problem: OSError) -> NoReturn:
+    """Without a file name it is standard output that went away or is full: its buffer has nowhere to go."""
+    if problem.filename is None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if problem.errno == errno.EPIPE:
+        sys.exit(1)
+    _end(f"{problem.filename or 'standard output'}: {problem.strerror or problem}", 1)
+
+
+def _usage(problem: Exception) -> int | None:
+    """Errors of the call itself come from click with their own words."""
+    show, code = getattr(problem, "show", None), getattr(problem, "exit_code", None)
+    if isinstance(code, int):
+        if callable(show):
+            show()
+        return code
+    return None
+
+
+@app.command()
+def demo(
+    out: Out = Path("runs"),
+    json_: Json = False,
+) -> None:
+    """A tour on embedded synthetic data: four ways to learn from clicks, compared, with a page to look at."""
+    from foltr.lab.runs.demo import tour
+
+    _answer(tour(out, quiet=json_), json_)
+
+
+@app.command("run")
+def run_spec(
+    spec: Annotated[Path, typer.Argument(help="A TOML file that says everything.", show_default=False)],
+    set_: Annotated[list[str] | None, typer.Option("--set", help="key=value; overrides the spec. May repeat.")] = None,
+    seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Seeds a fold.")] = None,
+    folds: Annotated[str | None, typer.Option("--folds", help="Such as 1-5 or 2,4.")] = None,
+    jobs: Jobs = None,
+    out: Out = Path("runs"),
+    json_: Json = False,
+) -> None:
+    """Run a spec. The same command again goes on where it stopped, or shows what is there."""
+    from foltr.lab.reporting.terminal import terminal_table
+    from foltr.lab.runs.progress import carry_out
+    from foltr.lab.spec import parse as specs
+
+    overrides = [*(set_ or [])]
+    overrides += [f"runs.seeds={seeds}"] if seeds else []
+    overrides += [f'data.folds="{folds}"'] if folds else []
+    run = carry_out(specs.read(spec, overrides), out, jobs=jobs, quiet=json_)
+    from foltr.lab.runs.run import results
+
+    if json_:
+        _answer(results(run), True)
+        return
+    _out.print(terminal_table(run))
+    _out.print(f"\n{run.dir}\nfoltr report {run.dir}   makes a page of it", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def reproduce(
+    ids: Annotated[
+        list[str] | None, typer.Argument(help="Such as fpdgd/table2, or a chapter: noniid.", show_default=False)
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="All figures and tables.")] = False,
+    only: Annotated[list[str] | None, typer.Option("--only", help="key=value; settings with it. May repeat.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Reduced form, a minute or so; not comparable.")] = False,
+    seeds: Annotated[
+        int | None, typer.Option("--seeds", min=1, help="Seeds a fold (default: as in the paper).")
+    ] = None,
+    folds: Annotated[str | None, typer.Option("--folds", help="Such as 1-5.")] = None,
+    jobs: Jobs = None,
+    out: Out = Path("runs"),
+    json_: Json = False,
+) -> None:
+    """Figures and tables of the papers, with a verdict for every published number."""
+    from foltr.lab.figures import figures as catalogue
+    from foltr.lab.runs.progress import chapter, reproduced
+
+    if list_ or not ids:
+        figures = [catalogue.read(name) for name in catalogue.ids()]
+        if json_:
+            _answer([{"id": f.id, "title": f.title, "source": f.source} for f in figures], True)
+            return
+        for figure in figures:
+            _out.print(f"{figure.id:<20} {figure.title}", highlight=False, soft_wrap=True)
+        if not list_:
+            raise InputError("say which, such as: foltr reproduce fpdgd/table2 --quick")
+        return
+    chosen = [[catalogue.read(one) for one in catalogue.chosen(name)] for name in ids]
+    how: dict[str, Any] = {
+        "quick": quick,
+        "only": only or [],
+        "seeds": seeds,
+        "folds": folds,
+        "jobs": jobs,
+        "quiet": json_,
+    }
+    answers: list[dict[str, Any]] = []
+    for name, figures in zip(ids, chosen, strict=True):
+        answers += [reproduced(figures[0], out, **how)] if len(figures) == 1 else chapter(name, figures, out, **how)
+    if json_:
+        _answer(answers[0] if len(answers) == 1 else answers, True)
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs.", show_default=False)],
+    to: Annotated[Path | None, typer.Option("--to", help="The page (default: report.html in the first run).")] = None,
+) -> None:
+    """One HTML page with curves, tables, significance, spec, data and versions; nothing is loaded from elsewhere."""
+    from foltr.lab.reporting.page import write_page
+
+    page = write_page(runs, to or runs[0] / "report.html")
+    _out.print(str(page), highlight=False, soft_wrap=True)
+
+
+@app.command()
+def bench(
+    json_: Json = False,
+    smoke: Annotated[bool, typer.Option("--smoke", help="Small sizes: does it run at all?")] = False,
+    large: Annotated[bool, typer.Option("--large", help="Also a secure sum of 10,000 clients (minutes).")] = False,
+) -> None:
+    """Speed against a plain NumPy twin and against this machine's memory bandwidth, in one run."""
+    from foltr.lab.bench.bench import measure, shown
+
+    measured = measure(smoke=smoke, large=large, say=lambda words: _err.print(words, style="dim", highlight=False))
+    if json_:
+        _answer(measured, True)
+    else:
+        _out.print(shown(measured))
+
+
+@data_app.command("list")
+def data_list(json_: Json = False) -> None:
+    """Known collections, and which of them are on this machine."""
+    from rich.table import Table
+
+    from foltr.lab.data import catalog
+
+    listed = catalog.listing()
+    if json_:
+        _answer([one._asdict() for one in listed], True)
+        return
+    table = Table(box=None, pad_edge=False)
+    for name in ("name", "queries", "documents", "features", "grades", "here"):
+        table.add_column(name, justify="left" if name in ("name", "here") else "right")
+    for one in listed:
+        here = f"{one.note}, {one.where}" if one.where else "no: foltr data show " + one.name
+        table.add_row(one.name, *(f"{n:,}" if n else "" for n in one[2:6]), here)
+    _out.print(table)
+
+
+@data_app.command("add")
+def data_add(name: str, path: Path) -> None:
+    """Remember where a collection lies (a folder or a .zip)."""
+    from foltr.lab.data import catalog
+
+    found = catalog.add(name, path)
+    folds = f"{len(found.folds)} fold{'s' * (len(found.folds) != 1)}"
+    _out.print(f"{name}: {folds} in {path}", highlight=False, soft_wrap=True)
+
+
+@data_app.command("show")
+def data_show(name: str, json_: Json = False) -> None:
+    """Counts, grades, files and checksums of a collection."""
+    from foltr.lab.data import catalog
+
+    about = catalog.describe(name)
+    if json_:
+        _answer(_plain(about), True)
+        return
+    _out.print(f"{about.name}: {about.note}; {about.features} features, {about.grades} grades, "
+               f"scaling {about.scaling}\n{about.where}", highlight=False)  # fmt: skip
+    for fold, parts in about.folds.items():
+        for split, part in parts.items():
+            mix = " ".join(f"{100 * n / max(part.documents, 1):.1f}" for n in part.grade_counts)
+            _out.print(f"  fold {fold} {split:<10} {part.queries:>6} queries {part.documents:>8} documents, "
+                       f"grades in %: {mix}", highlight=False)  # fmt: skip
+        _out.print(f"  fold {fold} checksum   {about.checksums[fold][:16]}", highlight=False)
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "_asdict"):
+        return {k: _plain(v) for k, v in value._asdict().items()}
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
+
+
+def _answer(content: Any, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""`foltr privacy`: the card of a run, the plan of a federation, the audit. Imports stand inside each command."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from foltr.errors import InputError
+from foltr.lab.reporting.answer import print_json
+
+app = typer.Typer(
+    no_args_is_help=True, help="What privacy figures mean, which ones a federation can afford, and what attacks find."
+)
+
+Run = Annotated[Path, typer.Argument(help="Folder of a finished run.", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else there.")]
+
+_out = Console()
+_err = Console(stderr=True)
+
+
+@app.command("card")
+def card(
+    run: Run,
+    delta: Annotated[
+        float | None, typer.Option("--delta", help="Of the figures for a user (default: the run's own, else 1e-5).")
+    ] = None,
+    json_: Json = False,
+) -> None:
+    """The privacy of a run: nominal and correct figures, who sees what, whose noise is there."""
+    from foltr.lab.reporting.privacy import terminal_cards
+    from foltr.lab.runs.card import cards_of_run
+
+    if delta is not None and not 0 < delta < 1:
+        raise InputError(f"--delta {delta:g}: it must lie between 0 and 1; a usual choice is 1e-5")
+    cards = cards_of_run(run, delta=delta)
+    if json_:
+        print_json({"dir": str(run), "cards": cards})
+        return
+    _out.print(terminal_cards([{"label": one["label"], "privacy": _without(one)} for one in cards]))
+
+
+def _without(card: dict[str, Any]) -> dict[str, Any]:
+    """What tells settings apart is no part of what their cards say."""
+    return {key: value for key, value in card.items() if key not in ("setting", "label")}
+
+
+@app.command("plan")
+def plan(
+    clients: Annotated[int, typer.Option("--clients", help="People in the federation.", show_default=False)],
+    epsilon: Annotated[float, typer.Option("--epsilon", help="Of one user in all, wished for.", show_default=False)],
+    weeks: Annotated[int, typer.Option("--weeks", help="How long it runs.", show_default=False)],
+    delta: Annotated[float, typer.Option("--delta", help="Chance that epsilon does not hold.")] = 1e-5,
+    searches: Annotated[int, typer.Option("--searches", help="Of a person in a week.")] = 40,
+    dropout: Annotated[float, typer.Option("--dropout", help="Share of people lost in a round.")] = 0.1,
+    data: Annotated[str | None, typer.Option("--data", help="Simulate on this collection (default: made up).")] = None,
+    json_: Json = False,
+) -> None:
+    """Releases, clip, noise and expected quality for a wish of privacy, by simulation; a minute or two."""
+    from foltr.lab.runs import planner, planner_words
+
+    wish = planner.Wish(clients, epsilon, delta, weeks, searches, dropout, data or planner.DATA)
+    bench = planner.bench(wish)
+    with _err.status("trying candidates in simulation"):
+        made = planner.concluded(bench, list(planner.tried(bench)))
+    if json_:
+        print_json(made | {"advice": planner_words.advice(made)})
+        return
+    _out.print(planner_words.table(made))
+    for said in planner_words.advice(made):
+        _out.print(said, highlight=False, markup=False)
+
+
+@app.command("audit")
+def audit(run: Run, json_: Json = False) -> None:
+    """Attacks on a run's own messages: clicks guessed, members found, epsilon bounded from below."""
+    from foltr.lab.audit.privacy_audit import audit_run
+    from foltr.lab.audit.privacy_audit_table import audit_tables
+    from foltr.lab.reporting.labels import setting_name
+    from foltr.lab.runs.card import finished
+
+    finished(run)
+    with _err.status("attacking; about a minute a setting"):
+        found = audit_run(run)
+    if json_:
+        print_json(found)
+        return
+    for table in audit_tables(found):
+        _out.print(table)
+    for one in found["settings"]:
+        if one["note"]:
+            _out.print(f"{setting_name(one)}: {one['note']}", highlight=False, markup=False)

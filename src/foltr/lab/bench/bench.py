@@ -1,0 +1,91 @@
+"""Speed in one run: training against a NumPy twin and against memory, evaluation, parsing, rules, secure sums."""
+
+import resource
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from foltr.lab.bench.aggregators import measure_rules
+from foltr.lab.bench.parsing import measure_parse
+from foltr.lab.bench.secagg import SIZES, measure_secagg
+from foltr.lab.bench.stopwatch import in_turns
+from foltr.lab.bench.training import SHAPES, SMOKE, measure_training
+from foltr.lab.data import synthetic
+from foltr.lab.simulation import compiled
+from foltr.lab.simulation.evaluation import offline_quality
+from foltr.rankers import Linear
+from foltr.rng import stream
+from foltr.types import Dataset
+
+_TRIES = 12
+
+
+def measure(*, smoke: bool = False, large: bool = False, say: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
+    """Everything, as `foltr bench --json` prints it; `large`: also a secure sum of 10,000 clients, some minutes."""
+    say("parsing")
+    parse = measure_parse(10 if smoke else 100)  # first: later its memory would vanish below what the rest has used
+    say("compiling")
+    compiled.warm_up()
+    out: dict[str, Any] = {"data": "synthetic"}
+    tries = 2 if smoke else _TRIES
+    for shape in SMOKE if smoke else SHAPES:
+        say(f"training at the {shape.name} and its NumPy twin: {tries} turns of {shape.interactions:,} interactions")
+        data = synthetic.generate(shape.source, queries=shape.queries, seed=1)
+        for kind, figures in measure_training(shape, data, tries).items():
+            out.setdefault(kind, {})[shape.name] = figures
+        if shape.name == "mslr-shape":
+            say("evaluation")
+            out["evaluate"] = {
+                shape.name: {"ms_per_ranker": _evaluate(data, shape.grades, 200 if smoke else 2000, tries)}
+            }
+    out["bandwidth_gb_s"] = out["scoring"]["mslr-shape"]["1"]["gb_s"]
+    out["parse"] = parse
+    say("rules")
+    out["rules"] = measure_rules(smoke=smoke)
+    say("secure aggregation")
+    out["secagg"] = measure_secagg(smoke=smoke, sizes=SIZES if large else None)
+    out["peak_mb"] = _peak_mb()
+    out["smoke"] = smoke
+    return out
+
+
+def _evaluate(data: Dataset, grades: int, queries: int, tries: int) -> float:
+    """Milliseconds a ranker, evaluated in blocks of 32."""
+    last = data.offsets[queries]
+    test = Dataset(data.features[:last], data.labels[:last], data.offsets[: queries + 1], data.queries[:queries])
+    rankers = stream(3, purpose="start").normal(32 * data.features.shape[1]).reshape(32, -1)
+    return 1000 * float(in_turns([partial(offline_quality, Linear(), rankers, test, grades)], tries).min()) / 32
+
+
+def _peak_mb() -> float:
+    """Most memory that this process ever held."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def shown(measured: dict[str, Any]) -> str:
+    """For the terminal."""
+    lines = [f"memory        {measured['bandwidth_gb_s']:.1f} GB/s scoring lists on one thread (synthetic data)"]
+    for name, threads in measured["train"].items():
+        for count, figures in threads.items():
+            speed, share = figures["interactions_per_s"], figures["bandwidth_share"]
+            scaled = "" if count == "1" else f" (x {figures['times_one_thread']:.2f})"
+            words = f"interactions/s on {count}{scaled}: {100 * share:.0f} % of only scoring"
+            lines.append(f"{name:<13} {speed:>11,.0f} {words}")
+        slow, ratio = measured["numpy_twin"][name]["interactions_per_s"], measured["speedup_over_numpy_twin"][name]
+        lines.append(f"{name:<13} {slow:>11,.0f} interactions/s by the NumPy twin, {ratio:.0f} times slower")
+    parse = measured["parse"]
+    lines.append(f"evaluation    {measured['evaluate']['mslr-shape']['ms_per_ranker']:.2f} ms a ranker")
+    lines.append(f"parsing       {parse['mb_per_s']:.0f} MB/s, memory {parse['peak_over_arrays']:.2f} x the arrays")
+    for name, figures in measured["rules"].items():
+        if name != "micro":
+            lines.append(f"{name.replace('_', ' '):<13} {figures['seconds']:.2f} s, {figures['peak_mb']:.0f} MB")
+    slowest = max(measured["rules"]["micro"].values())
+    lines.append(f"rules         {slowest:.0f} microseconds at most for 10 updates of 46 parameters")
+    for name, figures in measured["secagg"].items():
+        size, sent = name.removeprefix("secagg_"), figures["up_kb"] + figures["down_kb"]
+        words = f"{figures['seconds']:.1f} s ({figures['cpu_seconds']:.1f} of CPU), {sent:.0f} kB a client"
+        lines.append(f"secure sum    {size}, a tenth drops out: {words}")
+    lines.append(f"peak memory   {measured['peak_mb']:.0f} MB")
+    return "\n".join(lines)

@@ -1,0 +1,91 @@
+"""How long a round of secure aggregation takes, all clients and the server in one process, and what it sends.
+
+A tenth of the clients shares its secrets and then drops out, the costliest moment. In one process a signature that many
+clients check is checked once; `client_ms` is one client by itself, which checks every signature that it is shown.
+One thread: nearly half of the work are agreements of keys, which `cryptography` does under Python's lock; it lets other
+threads run only while it checks signatures.
+"""
+
+import time
+from typing import Any
+
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from foltr.secagg.crypto import new_identity, signed_by
+from foltr.secagg.messages import Direction, Stage
+from foltr.secagg.ring import Ring, encode
+from foltr.secagg.server import Sum, secure_sum
+from foltr.secagg.state import Client, join
+from foltr.secagg.terms import Terms, registry, shape_of
+from foltr.secagg.transport import run_in_memory
+from foltr.types import Array
+
+PARAMETERS = 136
+SIZES = (1_000, 10_000)
+_USUAL, _SMOKE = (1_000,), (50,)
+
+
+def measure_secagg(*, smoke: bool = False, sizes: tuple[int, ...] | None = None) -> dict[str, Any]:
+    """Seconds of a round for each number of clients, milliseconds of one client, kilobytes of the busiest client."""
+    return {f"secagg_{clients}x{PARAMETERS}": _round(clients) for clients in sizes or (_SMOKE if smoke else _USUAL)}
+
+
+def _round(clients: int) -> dict[str, float]:
+    terms, ring = Terms("speed", PARAMETERS), Ring(clients=clients)
+    vectors = encode(np.sin(np.arange(clients * PARAMETERS, dtype=float)).reshape(clients, PARAMETERS), ring)
+    members, server = _federation(terms, vectors)
+    gone, watch = set(range(0, clients, 10)), Watch(clients - 1)
+    known = members[0].registry
+    began, worked = time.perf_counter(), time.process_time()
+    found = run_in_memory(
+        secure_sum(range(clients), terms=terms, registry=known, identity=server, round=1),
+        members,
+        drop={"mask": gone},
+        mutate=watch,
+    )
+    seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - worked
+    _check(found, vectors, gone)
+    shape = shape_of(terms, clients)
+    return {
+        "seconds": seconds,
+        "cpu_seconds": cpu_seconds,  # other programs share the machine
+        "client_ms": 1000 * watch.seconds,
+        "up_kb": max(found.up.values()) / 1000,
+        "down_kb": max(found.down.values()) / 1000,
+        "neighbours": shape.degree,
+        "threshold": shape.threshold,
+    }
+
+
+def _federation(terms: Terms, vectors: Array) -> tuple[dict[int, Client], Ed25519PrivateKey]:
+    """Clients that are ready for a round, and the server's identity."""
+    identities, server = [new_identity() for _ in vectors], new_identity()
+    keys = {client: one.public_key().public_bytes_raw() for client, one in enumerate(identities)}
+    known = registry(server.public_key().public_bytes_raw(), keys)
+    return {
+        client: join(client, one, vectors[client], terms=terms, registry=known, round=1)
+        for client, one in enumerate(identities)
+    }, server
+
+
+class Watch:
+    """Takes the time of one client, the last in line, who finds no signature checked by others."""
+
+    def __init__(self, client: int) -> None:
+        self.client, self.seconds = client, 0.0
+
+    def __call__(self, _: Stage, direction: Direction, client: int, message: bytes) -> bytes:
+        if client == self.client:
+            if direction == "request":
+                signed_by.cache_clear()
+            self.seconds += (-1 if direction == "request" else 1) * time.process_time()
+        return message
+
+
+def _check(found: Sum, vectors: Array, gone: set[int]) -> None:
+    """A time is worth nothing for a wrong sum."""
+    left = [client for client in range(len(vectors)) if client not in gone]
+    expected = vectors[left].sum(axis=0, dtype=vectors.dtype)
+    if found.included != tuple(left) or not np.array_equal(found.total, expected):
+        raise RuntimeError("the secure sum is not the plain sum")

@@ -1,0 +1,123 @@
+"""Speed of training at the shapes of two collections: against a NumPy twin and against memory itself.
+
+`bandwidth_share`: how fast a pass is that only scores the same lists in the same random order on as many threads (a
+plain dot product for each document), over training. Everything is done in turns, because other programs share the
+machine: a speed is the best of all turns, a ratio the median of what it was in each.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from foltr._kernels.compile import kernel
+from foltr.clicks import Users, behaviour
+from foltr.federation.round import Federated, Task
+from foltr.lab.bench import numpy_reference as twin
+from foltr.lab.bench.stopwatch import in_turns
+from foltr.lab.simulation import compiled
+from foltr.learners.pdgd import Pdgd
+from foltr.privacy.mechanisms import NoPrivacy
+from foltr.rankers import Linear
+from foltr.rng import stream
+from foltr.types import Array, Dataset
+
+THREADS = (1, 2)
+USERS = Users("informational")  # who click most: nearly every interaction makes an update
+
+
+class Shape(NamedTuple):
+    name: str
+    source: str
+    queries: int
+    grades: int
+    interactions: int  # of one timed try
+    twin_interactions: int
+
+
+SHAPES = (
+    Shape("mq2007-shape", "synthetic-mq2007", 1015, 3, 400_000, 600),
+    Shape("mslr-shape", "synthetic-mslr", 6000, 5, 80_000, 400),
+)
+SMOKE = (
+    Shape("mq2007-shape", "synthetic-mq2007", 200, 3, 8_000, 20),
+    Shape("mslr-shape", "synthetic-mslr", 200, 5, 4_000, 5),
+)
+
+
+def measure_training(shape: Shape, data: Dataset, turns: int) -> dict[str, Any]:
+    """What `foltr bench` has of one shape in `train`, `scoring`, `numpy_twin` and `speedup_over_numpy_twin`."""
+    theta = trained(shape, data)
+    task, clients, steps = task_of(shape, data), np.arange(1000), np.full(1000, max(1, shape.interactions // 1000))
+    count = int(steps.sum())
+    order = stream(1, purpose="queries").integers(len(data.offsets) - 1, count)
+    works: list[Callable[[], Any]] = [_twin(shape, data, theta)]
+    for threads in THREADS:
+        works.append(partial(compiled.engine(task, threads).train, theta, clients, steps, round=1))
+        works.append(partial(_score, data, order, theta, threads))
+    slow, *others = in_turns(works, turns)
+    training, scoring = others[::2], others[1::2]
+    list_bytes = data.features.nbytes / (len(data.offsets) - 1)
+    return {
+        "train": {
+            str(threads): {
+                "interactions_per_s": count / took.min(),
+                "bandwidth_share": float(np.median(alone / took)),
+                "times_one_thread": float(np.median(training[0] / took)),
+            }
+            for threads, took, alone in zip(THREADS, training, scoring, strict=True)
+        },
+        "scoring": {
+            str(threads): {"lists_per_s": count / alone.min(), "gb_s": count * list_bytes / alone.min() / 1e9}
+            for threads, alone in zip(THREADS, scoring, strict=True)
+        },
+        "numpy_twin": {"interactions_per_s": shape.twin_interactions / slow.min()},
+        "speedup_over_numpy_twin": float(np.median(slow / training[0])) * count / shape.twin_interactions,
+    }
+
+
+def task_of(shape: Shape, data: Dataset) -> Task:
+    users = behaviour(USERS, grades=shape.grades)
+    return Task(data, shape.grades, (users,), Linear(), Pdgd(), Federated(1000, 1, 1), NoPrivacy(), 1)
+
+
+def trained(shape: Shape, data: Dataset) -> Array:
+    """A trained ranker to start from, so that lists are as concentrated as they are in use."""
+    start, engine = np.zeros(data.features.shape[1]), compiled.engine(task_of(shape, data))
+    parameters: Array = engine.train(start, np.arange(1), np.array([3000]), round=1)[0][0]
+    return parameters
+
+
+def _twin(shape: Shape, data: Dataset, theta: Array) -> Callable[[], Any]:
+    """The same work: from the same ranker, with the same users."""
+    users, draws = behaviour(USERS, grades=shape.grades), stream(1, purpose="choice")
+    return partial(twin.train, data, users, theta, shape.twin_interactions, 0.1, draws)
+
+
+def _score(data: Dataset, order: Array, theta: Array, threads: int) -> None:
+    """A pass that only scores the lists of these queries."""
+    room = [np.empty(int(np.diff(data.offsets).max())) for _ in range(threads)]
+    parts = np.array_split(order, threads)
+    with ThreadPoolExecutor(threads) as pool:
+        work = partial(_dot_products, data.features, data.offsets)
+        jobs = [pool.submit(work, part, theta, scores) for part, scores in zip(parts, room, strict=True)]
+    for job in jobs:
+        job.result()
+
+
+@kernel
+def _dot_products(features: Array, offsets: Array, order: Array, theta: Array, scores: Array) -> float:
+    total = 0.0
+    for k in range(order.size):
+        first = offsets[order[k]]
+        count = offsets[order[k] + 1] - first
+        for document in range(count):
+            row = features[first + document]
+            score = 0.0
+            for j in range(row.size):
+                score += np.float64(row[j]) * theta[j]
+            scores[document] = score
+        total += scores[0]
+    return total

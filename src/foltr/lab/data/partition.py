@@ -1,0 +1,268 @@
+"""Skewed clients: who holds which queries, documents and labels, who clicks how, and how often.
+
+Source: S2 chapter 4.
+
+    intents   type 1: four clients see the same documents, each through another intent; relevant or not
+    labels    type 2: a client holds documents of #R grades only, one client for every set of #R grades
+    clicks    type 3: all hold everything, each clicks in a way of its own
+    quantity  type 4: all hold everything, some search more often; `amounts` mixes it with types 1 and 2
+
+`iid = true` is the twin without skew: as many clients, as many interactions a round, everybody holds everything
+(the union of the intents), and where clients differed in how they click, every interaction draws a way.
+
+Differs from the paper:
+- Type 1 as published measures the twin on the union and the clients on single intents, so part of its gap is the
+  measure; `tested_on = "intents"` measures the twin on what the clients are measured on.
+- Type 1 shuffles intents in every query, so over many queries all clients want the same; `shuffled = false` lets
+  client i keep intent i.
+- Type 2 comes normalised before documents are taken away (the authors' program takes them away first). A query of
+  which a client holds no document is not its query; one with fewer documents than are shown makes a shorter list.
+- Type 2 divides the documents of a grade among the clients that hold it, as the text says; the authors' program
+  gives each of them all (`documents = "copied"`).
+- Mixed with type 4, `amounts` must have the mean of the twin, so that both interact as often. The authors'
+  program gives four clients 1, 3, 5, 7 and the twin 5 each.
+"""
+
+import itertools
+from typing import Annotated, Literal, NamedTuple
+
+import msgspec
+import numpy as np
+
+from foltr.clicks import Users, behaviour
+from foltr.errors import SpecError
+from foltr.lab.data.intents import INTENTS, IntentData
+from foltr.rng import stream
+from foltr.types import DRAWN, Array, Dataset
+
+Count = Annotated[int, msgspec.Meta(ge=1)]
+CASCADE = ("perfect", "navigational", "informational")
+ETAS = (0.0, 0.5, 1.0, 1.5, 2.0)
+
+
+class Intents(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="intents"):
+    iid: bool = False
+    shuffled: bool = True
+    tested_on: Literal["own", "intents"] = "own"
+    amounts: tuple[Count, ...] = ()  # interactions of each client a round; (): the same for all
+
+
+class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="labels"):
+    iid: bool = False
+    per_client: Count = 1  # #R
+    holders: Count = 1  # clients for every set of grades
+    documents: Literal["divided", "copied"] = "divided"
+    amounts: tuple[Count, ...] = ()
+
+
+class Clicks(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="clicks"):
+    iid: bool = False
+    model: Literal["cascade", "position"] = "cascade"
+
+
+class Quantity(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="quantity"):
+    iid: bool = False
+    amounts: Annotated[tuple[Count, ...], msgspec.Meta(min_length=1)] = (1, 3, 5, 7, 9)
+
+
+PartitionKind = Intents | Labels | Clicks | Quantity
+
+
+class Held(NamedTuple):
+    """A collection, and which of its queries are whose; clients may share a stretch of the pools."""
+
+    data: Dataset
+    pools: Array  # queries of data
+    start: Array  # [clients]
+    stop: Array  # [clients]
+
+
+class Clients(NamedTuple):
+    train: Dataset  # what all clients hold; a document is there once for every way it is seen
+    test: Dataset  # what rankers are evaluated on
+    pools: Array  # queries of train; client c draws from pools[pool_start[c] : pool_stop[c]]
+    pool_start: Array  # [clients]
+    pool_stop: Array  # [clients]
+    users: Array  # [clients] index into behaviours; DRAWN: one is drawn for every interaction
+    behaviours: tuple[Users, ...]
+    interactions: Array  # [clients] a round
+    test_pools: Array  # queries of test; client c is evaluated on test_pools[test_start[c] : test_stop[c]]
+    test_start: Array  # [clients]
+    test_stop: Array  # [clients]
+    grades: int
+    names: tuple[str, ...]  # [clients] for pages
+
+
+def grade_sets(kind: Labels, *, grades: int) -> list[tuple[int, ...]]:
+    """The grades that each client holds."""
+    return [held for held in itertools.combinations(range(grades), kind.per_client) for _ in range(kind.holders)]
+
+
+def names(kind: PartitionKind, *, grades: int) -> tuple[str, ...]:
+    """One a client; their number is known before any data is."""
+    if isinstance(kind, Labels):
+        said = [f"grade{'s' * (len(held) > 1)} {'+'.join(map(str, held))}" for held in grade_sets(kind, grades=grades)]
+    elif isinstance(kind, Clicks):
+        said = [f"eta = {eta:g}" for eta in ETAS] if kind.model == "position" else list(CASCADE)
+    elif isinstance(kind, Quantity):
+        said = [f"B = {amount}" for amount in kind.amounts]
+    else:
+        said = [f"intent {intent + 1}" for intent in range(INTENTS)]
+    return tuple(f"client {place + 1}" for place in range(len(said))) if kind.iid else tuple(said)
+
+
+def behaviours(kind: PartitionKind, users: Users) -> tuple[Users, ...]:
+    """All ways of clicking; type 3 keeps from `users` only how many documents they are shown."""
+    if not isinstance(kind, Clicks):
+        return (users,)
+    if kind.model == "cascade":
+        return tuple(msgspec.structs.replace(users, clicks=clicks, model="cascade") for clicks in CASCADE)
+    return tuple(msgspec.structs.replace(users, clicks="perfect", model="position", eta=eta) for eta in ETAS)
+
+
+def check(kind: PartitionKind, *, grades: int, users: Users, interactions: int) -> None:
+    """Refuse what makes no sense whatever the data."""
+    if isinstance(kind, Intents) and grades != 2:
+        raise SpecError(f"grades={grades}: an intent finds a document relevant or not; use grades=2")
+    if isinstance(kind, Labels) and not kind.per_client < grades:
+        raise SpecError(
+            f"per_client={kind.per_client} of {grades} grades leaves no skew; use 1 to {grades - 1}, "
+            "or iid = true for clients that hold everything"
+        )
+    amounts = () if isinstance(kind, Clicks) else kind.amounts
+    clients = len(names(kind, grades=grades))
+    if amounts and clients % len(amounts):
+        raise SpecError(f"amounts has {len(amounts)} values for {clients} clients; give {clients}, or a divisor of it")
+    if amounts and sum(amounts) != interactions * len(amounts):
+        raise SpecError(
+            f"amounts {', '.join(map(str, amounts))} have the mean {sum(amounts) / len(amounts):g} and interactions is "
+            f"{interactions}: the twin would interact more or less often; make them equal"
+        )
+    for users_of_some in behaviours(kind, users):
+        behaviour(users_of_some, grades=grades)  # refuses a click table that does not fit
+
+
+def split(
+    kind: PartitionKind,
+    train: Dataset | IntentData,
+    test: Dataset | IntentData,
+    *,
+    grades: int,
+    users: Users,
+    interactions: int,
+    seed: int,
+) -> Clients:
+    """Every client's queries, documents, labels, clicks and interactions."""
+    check(kind, grades=grades, users=users, interactions=interactions)
+    called = names(kind, grades=grades)
+    own, tested = _holdings(kind, train, test, grades, seed, len(called))
+    idle = [name for name, first, last in zip(called, own.start, own.stop, strict=True) if first == last]
+    if idle:
+        raise SpecError(f"{', '.join(idle)}: no query of the training set is theirs; use more data or fewer clients")
+    return Clients(
+        train=own.data,
+        test=tested.data,
+        pools=own.pools,
+        pool_start=own.start,
+        pool_stop=own.stop,
+        users=_users(kind, len(called)),
+        behaviours=behaviours(kind, users),
+        interactions=_interactions(kind, len(called), interactions),
+        test_pools=tested.pools,
+        test_start=tested.start,
+        test_stop=tested.stop,
+        grades=grades,
+        names=called,
+    )
+
+
+def _users(kind: PartitionKind, clients: int) -> Array:
+    if not isinstance(kind, Clicks):
+        return np.zeros(clients, np.int64)
+    return np.full(clients, DRAWN) if kind.iid else np.arange(clients)
+
+
+def _interactions(kind: PartitionKind, clients: int, interactions: int) -> Array:
+    amounts = () if isinstance(kind, Clicks) or kind.iid else kind.amounts
+    return np.resize(amounts or (interactions,), clients)  # repeats them
+
+
+def _holdings(
+    kind: PartitionKind,
+    train: Dataset | IntentData,
+    test: Dataset | IntentData,
+    grades: int,
+    seed: int,
+    clients: int,
+) -> tuple[Held, Held]:
+    """What clients train on, and what each is evaluated on."""
+    if isinstance(kind, Intents):
+        if not isinstance(train, IntentData) or not isinstance(test, IntentData):
+            raise SpecError("intents: the collection has no intents; load it with foltr.lab.data.intents.load")
+        own = _everything(train.data, clients) if kind.iid else _through_intents(kind, train, seed)
+        as_one = kind.iid and kind.tested_on == "own"
+        return own, _everything(test.data, clients) if as_one else _through_intents(kind, test, seed)
+    whole, unseen = (data.data if isinstance(data, IntentData) else data for data in (train, test))
+    if isinstance(kind, Labels) and not kind.iid:
+        return _by_grade(kind, whole, grades, seed), _everything(unseen, clients)
+    return _everything(whole, clients), _everything(unseen, clients)
+
+
+def _everything(data: Dataset, clients: int) -> Held:
+    """One pool for all: nothing grows with the number of clients but two numbers each."""
+    queries = len(data.queries)
+    return Held(data, np.arange(queries), np.zeros(clients, np.int64), np.full(clients, queries))
+
+
+def _own(data: Dataset, rows: list[Array], labels: list[Array]) -> Held:
+    """Client after client, the documents that each holds (in rising order) and the labels that it gives them."""
+    query_of = np.repeat(np.arange(len(data.queries)), np.diff(data.offsets))  # [documents]
+    counted = [np.unique(query_of[held], return_counts=True) for held in rows]
+    queries = np.concatenate([ids for ids, _ in counted])
+    offsets = np.concatenate([[0], *(sizes for _, sizes in counted)]).cumsum()
+    ends = np.cumsum([0, *(len(ids) for ids, _ in counted)])
+    held = Dataset(data.features[np.concatenate(rows)], np.concatenate(labels), offsets, data.queries[queries])
+    return Held(read_only(held), np.arange(len(queries)), ends[:-1], ends[1:])
+
+
+def read_only(data: Dataset) -> Dataset:
+    """As data from the cache is, so that kernels are compiled for one kind of array."""
+    for array in data:
+        array.flags.writeable = False
+    return data
+
+
+def _through_intents(kind: Intents, whole: IntentData, seed: int) -> Held:
+    order = np.stack([_intents_of(kind, int(query), seed) for query in whole.data.queries])  # [queries, clients]
+    chosen = np.repeat(order, np.diff(whole.data.offsets), axis=0)  # [documents, clients]
+    labels = np.take_along_axis(whole.intents, chosen, axis=1)
+    rows = [np.arange(len(labels))] * INTENTS
+    return _own(whole.data, rows, list(labels.T))
+
+
+def _intents_of(kind: Intents, query: int, seed: int) -> Array:
+    """[clients] the intent of each in this query: by its id, so that it is the same in any part of the data."""
+    if not kind.shuffled:
+        return np.arange(INTENTS)
+    return stream(seed, round=1, client=query, purpose="partition").permutation(INTENTS)
+
+
+def _by_grade(kind: Labels, data: Dataset, grades: int, seed: int) -> Held:
+    sets = grade_sets(kind, grades=grades)
+    if kind.documents == "copied":
+        rows = [np.flatnonzero(np.isin(data.labels, held)) for held in sets]
+    else:
+        holder = _dealt(data.labels, sets, grades, seed)
+        rows = [np.flatnonzero(holder == client) for client in range(len(sets))]
+    return _own(data, rows, [data.labels[held] for held in rows])
+
+
+def _dealt(labels: Array, sets: list[tuple[int, ...]], grades: int, seed: int) -> Array:
+    """[documents] whose each is: the documents of a grade, shuffled, go round the clients that hold the grade."""
+    holder = np.empty(len(labels), np.int64)
+    for grade in range(grades):
+        documents = np.flatnonzero(labels == grade)
+        order = stream(seed, round=2, client=grade, purpose="partition").permutation(len(documents))
+        takers = [client for client, held in enumerate(sets) if grade in held]
+        holder[documents[order]] = np.resize(takers, len(documents))
+    return holder

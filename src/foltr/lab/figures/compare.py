@@ -1,0 +1,164 @@
+"""What a run says about a paper: a verdict for each published number, each conclusion, each pair of methods."""
+
+import math
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from foltr.lab import records
+from foltr.lab.spec.setting import flat
+from foltr.types import Array
+
+Label = dict[str, Any]
+_LEFT_OUT = "left out"  # by --only: nothing to say
+
+
+class Values(NamedTuple):
+    """One number a single run, in the order of folds and seeds."""
+
+    numbers: Array
+    data: str
+    runs: list[tuple[int, int]]  # fold, seed
+
+    @property
+    def mean(self) -> float:
+        return float(self.numbers.mean())
+
+    @property
+    def sd(self) -> float:
+        return float(self.numbers.std(ddof=1)) if self.numbers.size > 1 else 0.0
+
+    def of(self, runs: list[tuple[int, int]]) -> "Values":
+        """Only these runs, in their order."""
+        return Values(self.numbers[[self.runs.index(one) for one in runs]], self.data, runs)
+
+
+def flat_label(setting: dict[str, Any]) -> Label:
+    """Every key of a resolved setting, flat, and its part."""
+    return flat(setting["resolved"])
+
+
+def find(run: records.Run, where: Label) -> list[dict[str, Any]]:
+    """Settings whose keys have these values."""
+
+    def fits(setting: dict[str, Any]) -> bool:
+        label = flat_label(setting)
+        return all(label.get(key) == value for key, value in where.items())
+
+    return [setting for setting in run.manifest["settings"] if fits(setting)]
+
+
+def values(run: records.Run, setting: dict[str, Any], metric: str, at: str) -> Values:
+    """A metric of every single run: at the "first", "fifth" (20 %), "last_tenth", "final" round, or over "all"."""
+    mine = run.rows.filter(pl.col("setting") == setting["index"])
+    named = f"{setting['data']['name']} ({setting['data']['note']})"
+    if at in ("final", "all"):
+        chosen = records.summary(mine).filter(pl.col("metric") == metric).sort("fold", "seed")
+        return Values(chosen["value"].to_numpy(), named, chosen.select("fold", "seed").rows())
+    rows, last = mine.filter(pl.col("metric") == metric), setting["rounds"]
+    if at == "first":
+        rows = rows.filter(pl.col("round") == 1)
+    elif at == "fifth":
+        # a single round is noisy: the twentieth of the run around it
+        rows = rows.filter(pl.col("round").is_between(0.175 * last, 0.225 * last))
+    else:
+        rows = rows.filter(pl.col("round") > 0.9 * last)
+    means = rows.group_by("fold", "seed").agg(pl.col("value").mean()).sort("fold", "seed")
+    return Values(means["value"].to_numpy(), named, means.select("fold", "seed").rows())
+
+
+def verdicts(run: records.Run, figure: dict[str, Any], missing: list[str]) -> list[dict[str, Any]]:
+    """One for each published number."""
+    said = []
+    for block in figure.get("expected", []):
+        for *keys, published in block["rows"]:
+            where = {**block.get("where", {}), **dict(zip(block["by"], keys, strict=True))}
+            said.append(_verdict(run, block, where, float(published), missing))
+    return [row for row in said if row["verdict"] != _LEFT_OUT]
+
+
+def _verdict(
+    run: records.Run, block: dict[str, Any], where: Label, published: float, missing: list[str]
+) -> dict[str, Any]:
+    at = block.get("at", "final")
+    words = ", ".join(f"{_short(key)} {value}" if not isinstance(value, str) else value for key, value in where.items())
+    row: dict[str, Any] = {
+        "what": f"{words}: {block['metric']}" + ("" if at in ("final", "all") else f" {at.replace('_', ' ')}"),
+        "published": published,
+        "source": block.get("source", "as published"),
+        "tolerance": block["tolerance"],
+        "where": where,
+        "metric": block["metric"],
+        "at": at,
+    }
+    found = find(run, where)
+    if not found:
+        gone = where.get("data.name") in missing or not run.manifest["settings"]
+        return row | {
+            "ours": None, "sd": None, "runs": 0, "data": str(where.get("data.name", "")),
+            "verdict": "data missing" if gone else _LEFT_OUT,
+        }  # fmt: skip
+    ours = values(run, found[0], block["metric"], at)
+    row |= {"ours": ours.mean, "sd": ours.sd, "runs": int(ours.numbers.size), "data": ours.data}
+    if run.manifest.get("quick"):
+        return row | {"verdict": "quick form: not judged"}
+    return row | {"verdict": judge(ours.mean, published, block["tolerance"])}
+
+
+def judge(ours: float, published: float, tolerance: str) -> str:
+    """`tolerance` is "4 %" of the published number, or an absolute ".01"."""
+    off = ours - published
+    if tolerance.endswith("%"):
+        share = 100 * off / published
+        return "reproduced" if abs(share) <= float(tolerance[:-1]) else f"off by {share:+.1f} %"
+    return "reproduced" if abs(off) <= float(tolerance) + 1e-12 else f"off by {off:+.4f}"
+
+
+def comparisons(run: records.Run, figure: dict[str, Any], test: Any) -> list[dict[str, Any]]:
+    """Tables of two methods side by side over the runs both have; `test(left, right) -> (t, p)` is a paired test."""
+    tables = []
+    for block in figure.get("comparison", []):
+        rows = []
+        count = len(block["rows"])
+        for entry in block["rows"]:
+            left, right = (find(run, {**block[side], **entry[side]}) for side in ("left", "right"))
+            if left and right:
+                rows.append(_compared(run, block, entry, left[0], right[0], count, test))
+        if rows:
+            tables.append({"title": block["title"], "rows": rows})
+    return tables
+
+
+def _compared(
+    run: records.Run, block: dict[str, Any], entry: dict[str, Any], left: Any, right: Any, count: int, test: Any
+) -> dict[str, Any]:
+    a, b = (values(run, side, block["metric"], block.get("at", "final")) for side in (left, right))
+    shared = [one for one in a.runs if one in b.runs]
+    mine, other = a.of(shared), b.of(shared)
+    # where no run has its twin, the means are all there is to say
+    means = (mine.mean, other.mean) if shared else (a.mean, b.mean)
+    p = test(mine.numbers, other.numbers)[1]
+    tested = math.isfinite(p)
+    corrected = min(1.0, p * count) if tested else None
+    ours = _mark(means[0] - means[1], corrected)
+    published = entry.get("published_mark")
+    note = ""
+    if published is not None and ours != published:
+        note = f"published: {published or 'no significant difference'}"
+    return {
+        "setting": entry["name"], "left": means[0], "right": means[1], "difference": means[0] - means[1],
+        "p": p if tested else None, "corrected_p": corrected, "runs": len(shared), "mark": ours,
+        "published_mark": published, "note": note,
+    }  # fmt: skip
+
+
+def _mark(difference: float, corrected_p: float | None) -> str:
+    """The papers' signs: filled for p < .01, open for p < .05, none otherwise."""
+    if corrected_p is None or corrected_p >= 0.05:
+        return ""
+    filled = corrected_p < 0.01
+    return ("▲" if filled else "△") if difference > 0 else ("▼" if filled else "▽")
+
+
+def _short(key: str) -> str:
+    return key.rsplit(".", 1)[-1]

@@ -1,0 +1,138 @@
+"""The papers' figures and tables: one TOML each, with the question, the settings and the published numbers.
+
+[base]            tables of a spec that all parts share
+[[part]]          a spec with its own sweep; `part` names it
+[[expected]]      published numbers: where, metric, at, tolerance, by = [keys], rows = [[values..., number], ...]
+[[claim]]         a published conclusion that numbers can decide
+[[comparison]]    two groups of settings side by side, with significance
+remarks           what was looked into, a list of sentences
+like, data        instead of all this: another figure's, on other collections
+"""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from foltr.errors import InputError
+from foltr.lab.spec.parse import parsed_override, plan
+from foltr.lab.spec.setting import Plan, flat, resolved
+
+HOME = Path(__file__).parent
+QUICK = (
+    "quick form: a tenth of the rounds or few queries, by default fold 1 and one seed; not comparable with the papers"
+)
+_SMALL = {"train": {"queries": 40}, "find": {"asked": 40}, "picture": {"points": 100}}  # quick forms without rounds
+
+
+class Figure(NamedTuple):
+    id: str
+    title: str
+    question: str
+    source: str
+    content: dict[str, Any]  # the whole TOML
+    text: str
+
+
+def ids() -> list[str]:
+    return sorted(path.relative_to(HOME).with_suffix("").as_posix() for path in HOME.rglob("*.toml"))
+
+
+def chosen(name: str) -> list[str]:
+    """A figure's id, or all of a chapter, such as "poisoning"; in the order of their numbers."""
+    of_chapter = [one for one in ids() if one.startswith(f"{name.rstrip('/')}/")]
+    return sorted(of_chapter, key=_number) or [name]
+
+
+def _number(name: str) -> tuple[bool, bool, list[int], str]:
+    """Figures first, then tables, then what has no number."""
+    numbers = [int(digits) for digits in re.findall(r"\d+", name)]
+    return not numbers, "table" in name, numbers, name
+
+
+def read(name: str) -> Figure:
+    """A figure by its id."""
+    path = HOME / f"{name}.toml"
+    if name not in ids():
+        raise InputError(f"no figure {name!r}; `foltr reproduce --list` shows all: {', '.join(ids())}")
+    text = path.read_text(encoding="utf-8")
+    content = tomllib.loads(text)
+    if "like" in content:
+        content = _on_other_data(read(content["like"]).content, content)
+    return Figure(name, content["title"], content["question"], content["source"], content, text)
+
+
+def _on_other_data(content: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """The same figure for other collections, and without the claims that name a collection of their own."""
+    parts = [{**part, "sweep": {**part["sweep"], "data.name": other["data"]}} for part in content["part"]]
+    claims = [c for c in content.get("claim", []) if "data.name" not in c["left"]]
+    return {**content, "part": parts, "claim": claims, "title": other["title"], "source": other["source"]}
+
+
+def plan_of(figure: Figure, *, quick: bool = False, folds: str | None = None, seeds: int | None = None) -> Plan:
+    """All parts of a figure as one plan; the quick form has fold 1 and one seed where nothing else is said."""
+    settings = []
+    base = figure.content.get("base", {})
+    folds, seeds = folds or ("1" if quick else None), seeds or (1 if quick else None)
+    overrides = [f'data.folds="{folds}"'] if folds else []
+    overrides += [f"runs.seeds={seeds}"] if seeds else []
+    for part in figure.content["part"]:
+        raw = _merged(base, part)
+        if quick and "silo" in raw:
+            raw = _smaller(raw)
+        elif quick:
+            raw["federation"] = _fewer(raw.get("federation", {}))
+            raw["sweep"] = {k: _shorter(k, v) for k, v in raw.get("sweep", {}).items()}
+        said = [
+            one for one in overrides if "silo" not in raw or not one.startswith("data.folds")
+        ]  # texts have no folds
+        made = plan(raw, said, where=f"figure {figure.id}, part {part.get('part', '?')}").settings
+        settings += [one for one in made if one not in settings]
+    return Plan(f"{figure.title}", settings, figure.text)
+
+
+def only(plan: Plan, filters: list[str]) -> Plan:
+    """The settings that have these values, each given as key=value."""
+    chosen = plan.settings
+    for text in filters:
+        key, value = parsed_override(text)
+        chosen = [one for one in chosen if flat(resolved(one)).get(key) == value]
+    if not chosen:
+        raise InputError(f"--only {' --only '.join(filters)}: no setting of this figure has that")
+    return plan._replace(settings=chosen)
+
+
+def _shorter(key: str, values: list[Any]) -> list[Any]:
+    """Rounds that are swept shrink like the others."""
+    if key == "federation":
+        return [_fewer(value) for value in values]
+    return [_fewer({"rounds": value})["rounds"] for value in values] if key == "federation.rounds" else values
+
+
+def _smaller(raw: dict[str, Any]) -> dict[str, Any]:
+    """Few queries, and a tenth of the documents where they are made up."""
+    few = _SMALL[raw["silo"].get("kind", "train")]
+    out = {**raw, "silo": {**raw["silo"], **{key: min(most, raw["silo"].get(key, most)) for key, most in few.items()}}}
+    if "name" in raw.get("data", {}):
+        out["data"] = {**raw["data"], "name": _tenth(raw["data"]["name"])}
+    if "data.name" in raw.get("sweep", {}):
+        out["sweep"] = {**raw["sweep"], "data.name": [_tenth(name) for name in raw["sweep"]["data.name"]]}
+    return out
+
+
+def _tenth(name: str) -> str:
+    return re.sub(r"(?<=^made-up-)\d+$", lambda found: str(int(found[0]) // 10), name)
+
+
+def _fewer(federation: dict[str, Any]) -> dict[str, Any]:
+    return {**federation, "rounds": max(20, federation.get("rounds", 1000) // 10)}
+
+
+def _merged(base: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
+    """Tables of the part win over the base, key by key unless they change the kind."""
+    out = dict(base)
+    for key, value in part.items():
+        both = isinstance(value, dict) and isinstance(out.get(key), dict) and key != "sweep"
+        same_kind = both and value.get("kind", out[key].get("kind")) == out[key].get("kind")
+        out[key] = {**out[key], **value} if same_kind else value
+    return out

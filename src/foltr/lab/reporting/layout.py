@@ -1,0 +1,153 @@
+"""Which setting is drawn where: panels by the figure's rows and columns, one line per remaining combination.
+
+Plain data only; nothing here draws. A line keeps its slot (and so its colour) in every panel.
+"""
+
+from typing import Any, NamedTuple
+
+from foltr.lab.reporting.labels import Setting, described, plain, spoken, swept_keys, value_of
+
+COLOURS, STYLES = 6, 4  # that a reader can tell apart
+USUAL_COLUMNS, USUAL_ROWS = "users.clicks", "data.name"
+
+
+class Look(NamedTuple):
+    colour: int  # position in the palette
+    style: int  # solid, dashed, ...
+
+
+class Line(NamedTuple):
+    setting: int  # as in the rows
+    slot: int  # position in the legend
+
+
+class Point(NamedTuple):
+    """One published value."""
+
+    series: str
+    round: int
+    value: float
+    setting: int  # whose x axis it shares
+    colour: int | None  # of the line or lines it belongs to; None where they differ
+
+
+class Panel(NamedTuple):
+    row: str  # panels of one row share their y axis
+    column: str
+    lines: list[Line]
+    points: list[Point]
+
+
+class Layout(NamedTuple):
+    panels: list[Panel]  # row by row; a combination that did not run has no lines
+    names: list[str]  # of the lines, by slot
+    looks: list[Look]  # by slot
+    columns: int  # distinct values of the column key
+
+
+def layout(manifest: dict[str, Any], metric: str | None = None) -> Layout:
+    """Panels for one metric; the figure's own keys where it names them, else a sensible choice."""
+    settings: list[Setting] = manifest.get("settings") or []
+    figure = manifest.get("figure") or {}
+    row_keys, column_keys, line_keys = _keys(settings, figure)
+    slots, names, looks = _slots(settings, line_keys)
+    colours = {index: looks[slot].colour for index, slot in slots.items()}
+    cells: dict[tuple[str, str], list[Setting]] = {}
+    rows = list(dict.fromkeys(_heading(s, row_keys) for s in settings))
+    columns = list(dict.fromkeys(_heading(s, column_keys) for s in settings))
+    for setting in settings:
+        cells.setdefault((_heading(setting, row_keys), _heading(setting, column_keys)), []).append(setting)
+    published = [p for p in figure.get("published") or [] if p.get("metric", figure.get("metric")) == metric]
+    panels = [
+        Panel(
+            row,
+            column,
+            [Line(s["index"], slots[s["index"]]) for s in cells.get((row, column), [])],
+            _points(published, cells.get((row, column), []), colours),
+        )
+        for row in rows
+        for column in columns
+    ]
+    return Layout(panels, names, looks, len(columns))
+
+
+def baseline_groups(manifest: dict[str, Any]) -> list[list[int]]:
+    """Settings to compare: those of one panel and one data set; all of a data set if panels hold one each."""
+    settings = {s["index"]: s for s in manifest.get("settings") or []}
+    panels = [[line.setting for line in panel.lines] for panel in layout(manifest).panels]
+    if all(len(panel) < 2 for panel in panels):
+        panels = [list(settings)]
+    groups: dict[tuple[int, str], list[int]] = {}
+    for place, panel in enumerate(panels):
+        for index in panel:
+            data = settings[index].get("data") or {}
+            groups.setdefault((place, f"{data.get('name')} {data.get('checksum')}"), []).append(index)
+    return list(groups.values())
+
+
+def _keys(settings: list[Setting], figure: dict[str, Any]) -> tuple[list[str], list[str], list[str]]:
+    swept = swept_keys(settings)
+    rows, columns = _listed(figure.get("rows")), _listed(figure.get("columns"))
+    named = list(figure.get("lines") or [])
+    if not rows and not columns and len(swept) > 1:  # with a single key, lines in one panel compare best
+        free = [key for key in swept if key not in named]
+        columns = [key for key in [USUAL_COLUMNS, *free] if key in free][:1]
+        rows = [key for key in free if key == USUAL_ROWS and key not in columns]
+    rest = [key for key in swept if key not in {*rows, *columns, *named}]
+    return rows, columns, [*named, *rest]  # a key left out would merge lines that differ
+
+
+def _listed(keys: str | list[str] | None) -> list[str]:
+    return [keys] if isinstance(keys, str) else keys or []
+
+
+def _slots(settings: list[Setting], keys: list[str]) -> tuple[dict[int, int], list[str], list[Look]]:
+    """setting -> slot; then by slot its name (the settings' common title, else the keys' values) and look."""
+    combinations = {s["index"]: tuple(plain(value_of(s, key)) for key in keys) for s in settings}
+    order = list(dict.fromkeys(combinations.values()))
+    members = [[s for s in settings if combinations[s["index"]] == combination] for combination in order]
+    titles = [{str(s.get("title") or "") for s in group} for group in members]
+    common = [next(iter(found)) if len(found) == 1 else "" for found in titles]
+    if not all(common) or len(set(common)) < len(common):
+        common = [described(group[0], keys) or "mean over runs" for group in members]
+    slots = {index: order.index(combination) for index, combination in combinations.items()}
+    return slots, common, _looks(order)
+
+
+def _looks(combinations: list[tuple[str, ...]]) -> list[Look]:
+    """With several keys the one with the fewest values sets the style and the others the colour.
+
+    So lines that differ in that key alone stay a pair to the eye; else colours come first, then styles.
+    """
+    values = [list(dict.fromkeys(column)) for column in zip(*combinations, strict=True)]
+    varied = [key for key, found in enumerate(values) if len(found) > 1]
+    key = min(varied, key=lambda key: len(values[key]), default=-1)
+    if len(varied) > 1 and len(values[key]) <= STYLES:
+        rest = [combination[:key] + combination[key + 1 :] for combination in combinations]
+        order = list(dict.fromkeys(rest))
+        if len(order) <= COLOURS:
+            return [Look(order.index(r), values[key].index(c[key])) for r, c in zip(rest, combinations, strict=True)]
+    return [Look(slot % COLOURS, slot // COLOURS % STYLES) for slot in range(len(combinations))]
+
+
+def _heading(setting: Setting, keys: list[str]) -> str:
+    values = {key: value_of(setting, key) for key in keys}
+    return " · ".join(spoken(key, value) for key, value in values.items() if value is not None)
+
+
+def _points(published: list[dict[str, Any]], settings: list[Setting], colours: dict[int, int]) -> list[Point]:
+    points = []
+    for point in published:
+        owners = [s for s in settings if _belongs(point.get("label") or {}, s)]
+        if owners and point.get("value") is not None:
+            found = {colours[owner["index"]] for owner in owners}
+            colour = found.pop() if len(found) == 1 else None
+            series = str(point.get("series") or "published")
+            points.append(Point(series, point["round"], point["value"], owners[0]["index"], colour))
+    return points
+
+
+def _belongs(label: dict[str, Any], setting: Setting) -> bool:
+    """Every key that the setting knows must agree; keys that it does not know say nothing."""
+    found = {key: value_of(setting, key) for key in label}
+    return all(plain(label[key]) == plain(value) for key, value in found.items() if value is not None)

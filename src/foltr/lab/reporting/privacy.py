@@ -1,0 +1,102 @@
+"""The privacy cards of a run for the page and the terminal: figures in a row, sentences below.
+
+Settings whose cards are equal share one. A manifest of an older version has a statement in the place of a card.
+"""
+
+import json
+from typing import Any
+
+from rich import box
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from foltr.lab.reporting.labels import Setting, setting_name
+from foltr.lab.reporting.numbers import NOTHING
+
+COLUMNS = ("nominal ε", "one round", "whole run, a user", "against the server", "noise shares")
+_NAMED = 4  # settings that are listed by name
+
+
+def privacy_cards(settings: list[Setting]) -> list[dict[str, Any]]:
+    """Each card once: what it is of, its figures as `COLUMNS`, its sentences."""
+    found: dict[str, tuple[dict[str, Any], list[str]]] = {}
+    for setting in settings:
+        if card := setting.get("privacy"):
+            key = json.dumps(card, sort_keys=True)
+            found.setdefault(key, (card, []))[1].append(setting_name(setting))
+    return [
+        {
+            "kind": KINDS.get(str(card.get("kind")), str(card.get("kind"))),
+            "settings": _settings(names, len(settings)),
+            "figures": _figures(card),
+            "sentences": card.get("sentences") or [str(card.get("statement") or "nothing is recorded")],
+        }
+        for card, names in found.values()
+    ]
+
+
+def terminal_cards(settings: list[Setting]) -> Group:
+    """The same for a terminal of 80 columns."""
+    entries = privacy_cards(settings)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("setting", *COLUMNS):
+        table.add_column(name, justify="left" if name == "setting" else "right", overflow="fold")
+    for entry in entries:
+        table.add_row(Text(entry["settings"]), *map(Text, entry["figures"]))
+    return Group(table, *(part for entry in entries for part in _said(entry)))
+
+
+def _said(entry: dict[str, Any]) -> list[Any]:
+    listed = Table.grid(padding=(0, 1))
+    for sentence in entry["sentences"]:
+        listed.add_row("-", Text(sentence))
+    return [Text(f"\n{entry['kind']} ({entry['settings']})", style="bold"), listed]
+
+
+def _settings(names: list[str], among: int) -> str:
+    if len(names) == among:
+        return "all settings" if among > 1 else names[0]
+    return "; ".join(names) if len(names) <= _NAMED else f"{names[0]} and {len(names) - 1} more"
+
+
+def _figures(card: dict[str, Any]) -> list[str]:
+    nominal = _epsilon(card.get("nominal_epsilon"))
+    seen = {one["id"]: one.get("epsilon") for one in card.get("adversaries") or [] if one.get("here")}
+    server = next((_epsilon(epsilon) for who, epsilon in seen.items() if who.startswith(("server", "centre"))), NOTHING)
+    if "run" not in card:
+        everywhere = _epsilon(next(iter(seen.values()), None))
+        return [nominal, everywhere, everywhere, server, NOTHING]
+    return [nominal, _at(card["round"]), _at(card["run"]), server, _shares(card["shares"])]
+
+
+def _at(figure: dict[str, Any]) -> str:
+    """0.999 (δ 1e-05); a pure figure and an infinite one have no delta."""
+    shown = _epsilon(figure["epsilon"])
+    return shown if shown in ("∞", NOTHING) or not figure["delta"] else f"{shown} (δ {figure['delta']:g})"
+
+
+def _shares(shares: dict[str, Any] | None) -> str:
+    return "whole in each" if shares is None else f"{shares['present']:,} of {shares['expected']:,}"
+
+
+def _epsilon(value: float | str | None) -> str:
+    if value is None:
+        return NOTHING
+    if isinstance(value, str):
+        return "∞"
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+KINDS = {
+    "none": "No privacy mechanism",
+    "fpdgd": "FPDGD's noise",
+    "randomized-response": "Randomised response of FOLtR-ES",
+    "gaussian": "Clipped updates, Gaussian noise",
+    "laplace": "Clipped updates, Laplace noise",
+    "silo": "Nothing leaves",
+    "silo-none": "Sketches without noise",
+    "silo-paper": "Sketches with one draw of noise an answer",
+    "silo-cells": "Sketches with noise in every cell of an answer",
+    "silo-once": "Sketches noised once",
+}

@@ -1,0 +1,33 @@
+"""The settings x metrics table for a terminal of 80 columns."""
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from foltr.lab.records import Run
+from foltr.lab.reporting.labels import data_name, data_sets, is_synthetic, metric_name
+from foltr.lab.reporting.tables import main_metrics, settings_table
+
+
+def terminal_table(run: Run, metrics: list[str] | None = None) -> Table:
+    """Mean ± sd of a few metrics (default: the run's main ones), with the data named below."""
+    content = settings_table(run, main_metrics(run) if metrics is None else metrics)
+    table = Table(box=box.SIMPLE_HEAD, caption=Text(_footnote(run), style="dim"), caption_justify="left")
+    table.add_column("setting", overflow="fold")
+    for metric in content.metrics:
+        # the kind of metric above its name keeps columns narrow
+        table.add_column(Text(metric_name(metric).replace(" ", "\n", 1)), justify="right", no_wrap=True)
+    table.add_column("runs", justify="right", no_wrap=True)
+    for row in content.rows:
+        table.add_row(Text(row["name"]), *map(Text, row["cells"]), str(row["runs"]))
+    return table
+
+
+def _footnote(run: Run) -> str:
+    data = data_sets(run.manifest.get("settings") or [])
+    parts = ["mean ± sd over runs; " + (" and ".join(map(data_name, data)) or "unnamed data")]
+    if any(map(is_synthetic, data)):
+        parts.append("SYNTHETIC data: no measure of real search")
+    if run.manifest.get("quick"):
+        parts.append("quick form: reduced, not comparable with the papers")
+    return "\n".join(parts)

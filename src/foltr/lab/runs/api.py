@@ -1,0 +1,43 @@
+"""The Python door: `foltr.run(Spec(...)) -> Result`."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from foltr.lab import records
+from foltr.lab.runs.run import compute, finish, prepare, results
+from foltr.lab.spec.parse import plan
+from foltr.rankers.trained import Ranker
+from foltr.lab.records import Rows
+
+
+class Spec(dict[str, Any]):
+    """A spec as keyword arguments, with the tables of a spec file: Spec(data={"name": "mq2007"}, ...)."""
+
+
+class Result(NamedTuple):
+    """A finished run."""
+
+    run: records.Run
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What `foltr run --json` prints."""
+        return results(self.run)
+
+    @property
+    def curves(self) -> Rows:
+        """Mean, sd and runs of every metric by setting and round."""
+        return records.all_curves(self.run.rows)
+
+    @property
+    def ranker(self) -> Ranker:
+        """The ranker of the first setting, first fold and first seed."""
+        return Ranker.load(self.run.dir / "ranker.npz")
+
+
+def run(spec: Spec | dict[str, Any], *, out: str | Path = "runs", jobs: int = 1) -> Result:
+    """Runs a spec to its end and reads it back. With jobs > 1 call it under `if __name__ == "__main__":`."""
+    prepared = prepare(plan(dict(spec)), Path(out))
+    for _ in compute(prepared, jobs=jobs):
+        pass
+    return Result(finish(prepared))

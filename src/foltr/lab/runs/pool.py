@@ -1,0 +1,162 @@
+"""Many single runs at once: processes that share the mapped data, one word from each while it works.
+
+Yields events; whoever listens draws bars. Stopping the listener stops the processes; finished runs are on disk.
+"""
+
+import contextlib
+import multiprocessing
+import os
+import queue
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from foltr.errors import FoltrError
+from foltr.lab.simulation import population
+from foltr.lab.silo import runs as silo_runs
+from foltr.lab.runs import store
+from foltr.lab.simulation.evaluation import Single, Tick
+from foltr.lab.spec.setting import AnySetting, SiloSetting
+from foltr.lab.runs.single import execute
+
+
+class Job(NamedTuple):
+    """One single run that is to be made."""
+
+    number: int
+    setting: AnySetting
+    fold: int
+    seed: int
+    key: str
+
+
+class Event(NamedTuple):
+    """`done`: the run is on disk; otherwise some interactions more, with their mean online nDCG@10."""
+
+    job: int
+    interactions: int
+    quality: float
+    done: bool = False
+
+
+_words: Any = None  # of a worker process: where its ticks go
+
+
+def perform(jobs: list[Job], out: Path, *, processes: int, threads: int) -> Iterator[Event]:
+    """Makes and saves all jobs."""
+    if processes == 1:
+        for job in jobs:
+            yield from _one(job, out, threads)
+            yield Event(job.number, 0, 0.0, done=True)
+        return
+    # a worker does its sums alone: more threads than cores would only get in each other's way
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+    context = multiprocessing.get_context("spawn")
+    words = context.Queue()
+    pool = ProcessPoolExecutor(processes, context, initializer=_begin, initargs=(words,))
+    try:
+        ended: queue.SimpleQueue[Future[None]] = queue.SimpleQueue()  # asking thousands of futures takes its time
+        with _no_ctrl_c():
+            waiting = {pool.submit(_in_worker, job, out, threads): job for job in jobs}
+        for future in waiting:
+            future.add_done_callback(ended.put)
+        while waiting:
+            yield from _heard(words)
+            with contextlib.suppress(queue.Empty):
+                future = ended.get(timeout=0.1)
+                _result(future)
+                yield from _heard(words)
+                yield Event(waiting.pop(future).number, 0, 0.0, done=True)
+    except BaseException:
+        for process in list((pool._processes or {}).values()):
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+        words.close()
+
+
+@contextmanager
+def _no_ctrl_c() -> Iterator[None]:
+    """Processes begun here never hear Ctrl-C, not even while they start; we hear it once all have begun."""
+    heard: list[int] = []
+    ours = [signal.SIGINT, signal.SIGTERM] if threading.current_thread() is threading.main_thread() else []
+    before = {one: signal.signal(one, lambda number, _: heard.append(number)) for one in ours}
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if hasattr(signal, "pthread_sigmask") else None
+    try:
+        yield
+    finally:
+        if mask is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for one, handler in before.items():
+            signal.signal(one, handler)
+    if heard:
+        raise KeyboardInterrupt
+
+
+def _result(future: "Future[None]") -> None:
+    try:
+        future.result()
+    except BrokenProcessPool:
+        raise FoltrError(
+            "a worker process ended without a word, as happens when memory runs out; finished single runs are kept: "
+            "run again, with fewer --jobs if it happens again"
+        ) from None
+
+
+def _heard(words: Any) -> Iterator[Event]:
+    while True:
+        try:
+            yield words.get_nowait()
+        except queue.Empty:
+            return
+
+
+def _begin(words: Any) -> None:
+    global _words
+    _words = words
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and ends us
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A parent that was killed cannot end us."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _in_worker(job: Job, out: Path, threads: int) -> None:
+    for event in _one(job, out, threads):
+        _words.put(event)
+
+
+def _one(job: Job, out: Path, threads: int) -> Iterator[Event]:
+    """Ticks of one job, put together so that there are not too many; the result goes to disk."""
+    waiting, total, last = 0, 0.0, 0
+    for word in _work(job, threads):
+        if isinstance(word, Single):
+            store.save(out, job.key, word)
+            continue
+        assert isinstance(word, Tick)
+        waiting, total, last = waiting + word.interactions, total + word.quality, last + 1
+        if waiting >= _WORD:
+            yield Event(job.number, waiting, total / last)
+            waiting, total, last = 0, 0.0, 0
+    yield Event(job.number, waiting, total / max(last, 1))
+
+
+def _work(job: Job, threads: int) -> Iterator[Tick | Single]:
+    if isinstance(job.setting, SiloSetting):
+        return silo_runs.execute(job.setting, silo_runs.load(job.setting.data), job.seed)
+    return execute(job.setting, population.load(job.setting.data, job.fold), job.seed, threads)
+
+
+_WORD = 40_000  # interactions between two words: several a second

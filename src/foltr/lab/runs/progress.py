@@ -1,0 +1,224 @@
+"""From a plan to a finished run with bars on the screen; what `foltr run`, `reproduce` and `demo` share."""
+
+import contextlib
+import datetime
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from foltr.lab import records
+from foltr.errors import DataMissing, Interrupted
+from foltr.lab.figures import figures as catalogue
+from foltr.lab.figures import compare
+from foltr.lab.figures.figures import Figure
+from foltr.lab.figures.claims import claims
+from foltr.lab.simulation.population import interactions_in
+from foltr.lab.runs.run import available, compute, finish, prepare, results, to_do, write_json
+from foltr.lab.spec.setting import Plan, Setting, SiloSetting
+
+_SMOOTH = 0.2  # weight of the newest word in the quality that is shown
+
+
+class Rate(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        return Text(f"{(task.finished_speed or task.speed or 0) / 1000:,.0f} k/s")
+
+
+def carry_out(
+    plan: Plan, out: Path, *, jobs: int | None = None, quiet: bool = False, extra: dict[str, Any] | None = None
+) -> records.Run:
+    """Computes what is missing with a bar on standard error, then writes and reads back the run."""
+    console = Console(stderr=True)
+    started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    prepared = prepare(plan, out)
+    missing = to_do(prepared)
+    if missing:
+        _say_what_is_there(console, len(prepared.jobs), len(missing))
+        if any(isinstance(job.setting, Setting) for job in missing):
+            _compile(console)
+        left = {job.number for job in missing}
+        try:
+            _follow(console, prepared, missing, left, jobs)
+        except KeyboardInterrupt:
+            done = len(prepared.jobs) - len(left)
+            raise Interrupted(
+                f"stopped: {done} of {len(prepared.jobs)} single runs are kept in {out}; "
+                f"the same command goes on from there"
+            ) from None
+    short = {f["name"]: f["shorter_than_shown"] for f in prepared.facts if f["shorter_than_shown"]}
+    for name, count in short.items():
+        if not quiet:
+            console.print(f"{name}: lists shorter than what is shown: {count}; they are shown whole",
+                          style="dim", highlight=False)  # fmt: skip
+    return finish(prepared, {"started": started, **(extra or {})})
+
+
+def _say_what_is_there(console: Console, all_runs: int, missing: int) -> None:
+    if missing < all_runs:
+        console.print(f"{all_runs - missing} of {all_runs} single runs are there already", style="dim", highlight=False)
+
+
+def _compile(console: Console) -> None:
+    from foltr.lab.simulation.compiled import warm_up
+
+    began = time.perf_counter()
+    with _status(console, "compiling (seconds, once after an installation)"):
+        warm_up()
+    if time.perf_counter() - began > 3:
+        console.print(f"compiled in {time.perf_counter() - began:.0f} s, kept for next time", style="dim")
+
+
+@contextlib.contextmanager
+def _status(console: Console, words: str) -> Iterator[None]:
+    if console.is_terminal:
+        with console.status(words):
+            yield
+    else:
+        yield
+
+
+def _follow(console: Console, prepared: Any, missing: list[Any], left: set[int], jobs: int | None) -> None:
+    total = sum(interactions_in(job.setting) for job in missing)
+    columns = [
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=16),
+        TextColumn("{task.percentage:>3.0f} %"),
+        Rate(),
+        TextColumn(f"{_quality_name(missing)} {{task.fields[quality]:.3f}}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    ]
+    with Progress(*columns, console=console, speed_estimate_period=20) as bar:
+        shown = bar.add_task(f"0/{len(missing)} runs", total=total, quality=0.0)
+        quality = 0.0
+        for event in compute(prepared, jobs=jobs):
+            if event.done:
+                left.discard(event.job)
+                bar.update(shown, description=f"{len(missing) - len(left)}/{len(missing)} runs")
+            elif event.interactions:
+                quality = event.quality if quality == 0 else (1 - _SMOOTH) * quality + _SMOOTH * event.quality
+                bar.update(shown, advance=event.interactions, quality=quality)
+
+
+def _quality_name(jobs: list[Any]) -> str:
+    """What the bar shows of the newest run: with texts a cover rate, an AUC or nDCG, by the kind of setting."""
+    return "quality" if any(isinstance(job.setting, SiloSetting) for job in jobs) else "nDCG"
+
+
+def reproduced(
+    figure: Figure,
+    out: Path,
+    *,
+    quick: bool,
+    only: list[str],
+    seeds: int | None,
+    folds: str | None,
+    jobs: int | None,
+    quiet: bool,
+) -> dict[str, Any]:
+    """A figure with its verdicts, its page, and the words for the terminal."""
+    console = Console()
+    whole = catalogue.only(catalogue.plan_of(figure, quick=quick, folds=folds, seeds=seeds), only)
+    here, missing = available(whole)
+    if not here.settings:
+        raise DataMissing(
+            f"{figure.id} needs {', '.join(missing)}, which are not on this machine: foltr data show NAME"
+        )
+    began = time.perf_counter()
+    chosen = [f"--only {one}" for one in only]
+    chosen += [f"--{name} {value}" for name, value in (("seeds", seeds), ("folds", folds)) if value is not None]
+    extra = {
+        "quick": quick,
+        "chosen": " ".join(chosen),
+        "figure": {"id": figure.id, "question": figure.question, **figure.content.get("figure", {})},
+    }
+    run = carry_out(here, out, jobs=jobs, quiet=quiet, extra=extra)
+    run = judged(run, figure, missing)
+    page = _page(run)
+    answer = {
+        "id": figure.id, "run": run.manifest["run"], "dir": str(run.dir), "page": str(page), "quick": quick,
+        "seconds": time.perf_counter() - began, "verdicts": run.manifest["verdicts"], "claims": run.manifest["claims"],
+        "comparisons": run.manifest["comparisons"], "missing": missing, "results": results(run)["results"],
+    }  # fmt: skip
+    if not quiet:
+        _tell(console, figure, run, page, missing)
+    return answer
+
+
+def chapter(name: str, figures: list[Figure], out: Path, **how: Any) -> list[dict[str, Any]]:
+    """All figures of a chapter that can be made here, and one page of them."""
+    from foltr.lab.reporting.page import write_page
+
+    console, answers = Console(stderr=how["quiet"]), []
+    for figure in figures:
+        try:
+            answers.append(reproduced(figure, out, **how))
+        except DataMissing as problem:
+            console.print(str(problem), style="dim", highlight=False)
+    if not answers:
+        raise DataMissing(f"{name}: no figure of it can be made with the data on this machine: foltr data list")
+    page = write_page([Path(one["dir"]) for one in answers], out / f"{name.strip('/')}.html", title=f"foltr: {name}")
+    console.print(f"The page of all: {page}", highlight=False, soft_wrap=True)
+    return answers
+
+
+def judged(run: records.Run, figure: Figure, missing: list[str]) -> records.Run:
+    """The run with verdicts, claims and comparisons in its manifest."""
+    from foltr.lab.reporting.tables import paired_t
+
+    content = figure.content
+    run.manifest["verdicts"] = compare.verdicts(run, content, missing)
+    run.manifest["comparisons"] = compare.comparisons(run, content, paired_t)
+    run.manifest["claims"] = claims(run, content)
+    run.manifest["remarks"] = [*content.get("remarks", []), *_missing_words(missing)]
+    write_json(run.dir / "manifest.json", run.manifest)
+    return run
+
+
+def _missing_words(missing: list[str]) -> list[str]:
+    return [f"Not on this machine, and so not run: {', '.join(missing)}."] if missing else []
+
+
+def _page(run: records.Run) -> Path:
+    from foltr.lab.reporting.page import write_page
+
+    return write_page([run.dir], run.dir / "report.html")
+
+
+def _tell(console: Console, figure: Figure, run: records.Run, page: Path, missing: list[str]) -> None:
+    """The verdicts for a terminal of 80 columns; the page has more."""
+    counted = [row for row in run.manifest["verdicts"] if row["ours"] is not None]
+    data = ", ".join(dict.fromkeys(row["data"] for row in counted))
+    console.print(
+        f"\n[bold]{figure.title}[/bold]  ({figure.source}; {data or 'no published numbers'})", highlight=False
+    )
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("what", "published", "ours ± sd", "runs", "verdict"):
+        table.add_column(name, justify="left" if name in ("what", "verdict") else "right", overflow="fold")
+    for row in counted:
+        digits = 4 if abs(row["ours"]) < 10 else 1
+        ours = f"{row['ours']:.{digits}f} ± {row['sd']:.{digits}f}"
+        table.add_row(row["what"], f"{row['published']:g}", ours, str(row["runs"]), row["verdict"])
+    if counted:
+        console.print(table)
+    for row in run.manifest["claims"]:
+        if row["holds"] is None:
+            continue
+        word = "holds" if row["holds"] else "does not hold"
+        console.print(f"- {row['claim']}: [bold]{word}[/bold] ({escape(row['evidence'])})", highlight=False)
+    good = sum(row["verdict"] == "reproduced" for row in counted)
+    if run.manifest["quick"]:
+        console.print(catalogue.QUICK, style="bold", highlight=False)
+    elif counted:
+        console.print(f"{good} of {len(counted)} published numbers reproduced", highlight=False)
+    if missing:
+        console.print(f"not on this machine, and so not run: {', '.join(missing)}", highlight=False)
+    console.print(f"The page: {page}", highlight=False, soft_wrap=True)

@@ -1,0 +1,92 @@
+"""One single run: a setting on one fold from one seed, and the rows it leaves."""
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from foltr.lab.data.dataset import Fold, select
+from foltr.lab.simulation import compiled
+from foltr.errors import SpecError
+from foltr.lab.audit.click_guessing import guessing, training
+from foltr.lab.simulation.evaluation import EVALUATED, Single, Tick, offline_quality, thin
+from foltr.lab.runs.unlearning import forgotten
+from foltr.lab.simulation.population import Tested, task_of
+from foltr.lab.spec.setting import Setting
+from foltr.federation.round import run
+from foltr.rankers import RankerKind
+from foltr.types import Array
+
+
+def execute(made: Setting, fold: Fold, seed: int, threads: int = 1) -> Iterator[Tick | Single]:
+    """Ticks on the way, the result at the end."""
+    if made.forget.way != "none":
+        yield from forgotten(made, fold, seed, threads)
+        return
+    if made.audit.messages:
+        yield from _audited(made, fold, seed, threads)
+        return
+    task, tested = task_of(made, fold, seed)
+    rounds = made.federation.rounds
+    every = made.runs.evaluate_every or max(1, rounds // EVALUATED)
+    stops = sorted({1, *range(every, rounds + 1, every), rounds})
+    wanted, began, interactions = set(stops), time.perf_counter(), 0
+    ndcg, max_rr = np.empty(rounds), np.empty(rounds)
+    kept: list[Array] = []  # [P], or [clients, P] where clients have rankers of their own
+    parameters = np.empty(0)
+    for progress in run(task, compiled.engine(task, threads), stops):
+        parameters = progress.parameters
+        since = slice(progress.round - len(progress.ndcg), progress.round)
+        ndcg[since], max_rr[since] = progress.ndcg, progress.max_rr
+        interactions += progress.interactions
+        if progress.round in wanted:
+            _check_numbers(made, progress.parameters, progress.round)
+            kept.append(parameters if progress.personal is None else progress.personal)
+        yield Tick(progress.interactions, float(progress.ndcg[-1]))
+    at, online = thin(ndcg, max_rr)
+    offline, each = _quality(made.ranker, kept, tested, fold.grades)
+    names = np.array([f"client {name}" for name in tested.names], dtype=str)[: len(each)]
+    seconds = time.perf_counter() - began
+    yield Single(at, online, np.array(stops), offline, parameters, interactions, seconds, each, names)
+
+
+def _check_numbers(made: Setting, parameters: Array, round: int) -> None:
+    if not np.isfinite(parameters).all():
+        raise SpecError(f"by round {round} the ranker's parameters are no longer numbers; lower learner.rate "
+                        f"(it is {made.learner.rate:g}), or whatever else drives them so far")  # fmt: skip
+
+
+def _audited(made: Setting, fold: Fold, seed: int, threads: int) -> Iterator[Tick | Single]:
+    """The training, and what can be guessed about messages from its ranker."""
+    for event in execute(training(made), fold, seed, threads):
+        if isinstance(event, Tick):
+            yield event
+            continue
+        began = time.perf_counter()
+        further = guessing(made, fold, event.parameters, seed)
+        yield event._replace(
+            seconds=event.seconds + time.perf_counter() - began,
+            more=np.array(list(further.values())),
+            names=np.array(list(further)),
+        )
+
+
+def _quality(ranker: RankerKind, kept: list[Array], tested: Tested, grades: int) -> tuple[Array, Array]:
+    """[2, evaluations] over all queries, or over clients with rankers of their own; [clients] nDCG@10 at the end."""
+    personal = kept[0].ndim == 2
+    if not personal:
+        offline = offline_quality(ranker, np.stack(kept), tested.data, grades)
+    own = [select(tested.data, pool) for pool in tested.pools] if _differ(tested.pools) else []
+    if not personal:
+        return offline, np.array([offline_quality(ranker, kept[-1][None], part, grades)[0, 0] for part in own])
+    parts = own or [tested.data] * len(kept[0])
+    by_client = [
+        offline_quality(ranker, np.stack([models[client] for models in kept]), part, grades)
+        for client, part in enumerate(parts)
+    ]
+    each = np.stack(by_client)  # [clients, 2, evaluations]
+    return each.mean(axis=0), each[:, 0, -1]
+
+
+def _differ(pools: list[Array]) -> bool:
+    return any(not np.array_equal(pools[0], pool) for pool in pools)

@@ -1,0 +1,68 @@
+"""What a single run leaves, and how good its rankers are."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from foltr._kernels.metrics import evaluate
+from foltr.metrics import DISCOUNT
+from foltr.rankers import Linear, RankerKind
+from foltr.types import Array, Dataset
+
+RECORDED = 1000  # rows kept of each online metric, about
+EVALUATED = 100  # offline evaluations of a run, about
+_RANKERS = 32  # evaluated with one matrix product
+
+
+class Single(NamedTuple):
+    """What a single run leaves."""
+
+    rounds: Array  # [rows] at which online values were kept: the mean since the row before
+    online: Array  # [3, rows] nDCG@10, MaxRR, discounted nDCG@10 so far
+    evaluated: Array  # [evaluations] rounds
+    offline: Array  # [2, evaluations] nDCG@10, MRR@10
+    parameters: Array  # [P] at the end
+    interactions: int
+    seconds: float
+    more: Array = np.empty(0)  # [names] further numbers of the end, such as the quality for each client
+    names: Array = np.empty(0, dtype=str)  # [names] metrics
+    points: Array = np.empty((0, 0))  # [names, points] of a picture, in the place of rounds
+    point_names: Array = np.empty(0, dtype=str)
+
+
+class Tick(NamedTuple):
+    """How far a single run is."""
+
+    interactions: int
+    quality: float  # online nDCG@10 of the latest round
+
+
+def thin(ndcg: Array, max_rr: Array) -> tuple[Array, Array]:
+    """Rounds at which rows are kept (always the first and the last), and the values there."""
+    rounds = len(ndcg)
+    every = max(1, rounds // RECORDED)
+    at = np.array(sorted({1, *range(every, rounds + 1, every), rounds}))
+    begin = np.concatenate([[0], at[:-1]])
+    spans = (at - begin).astype(float)
+    means = [np.add.reduceat(values, begin) / spans for values in (ndcg, max_rr)]
+    so_far = np.cumsum(ndcg * DISCOUNT ** np.arange(rounds))[at - 1]
+    return at, np.stack([*means, so_far])
+
+
+def offline_quality(ranker: RankerKind, parameters: Array, test: Dataset, grades: int) -> Array:
+    """[2, rankers] nDCG@10 and MRR@10 of rankers [rankers, P], a block of them at a time."""
+    parts = []
+    for first in range(0, len(parameters), _RANKERS):
+        block = parameters[first : first + _RANKERS]
+        quality = evaluate(scorer(ranker, block), test.features, test.labels, test.offsets, grades=grades)
+        parts.append(np.stack(quality))
+    return np.concatenate(parts, axis=1)
+
+
+def scorer(ranker: RankerKind, block: Array) -> Callable[[Array], Array]:
+    """features [n, d] -> float32 scores [n, rankers]; linear rankers share one matrix product."""
+    if isinstance(ranker, Linear):
+        weights = np.ascontiguousarray(block.T, dtype=np.float32)
+        return lambda features: features @ weights
+    return lambda features: np.stack([ranker.score_many(one, features) for one in block], axis=1)

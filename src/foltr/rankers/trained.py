@@ -1,0 +1,54 @@
+"""A trained ranker to use elsewhere: load it, score with it, or fit one from labels through simulated clicks."""
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from foltr.atomic import write_arrays
+from foltr.errors import InputError, StorageError
+from foltr.rankers import Linear, Mlp, RankerKind
+from foltr.types import Array
+
+
+class Ranker(NamedTuple):
+    """A scoring function with its parameters."""
+
+    kind: RankerKind
+    parameters: Array
+
+    def score(self, features: Array) -> Array:
+        """[documents] higher is better; features [documents, d]."""
+        given = np.atleast_2d(features)
+        if self.kind.size(given.shape[1]) != len(self.parameters):
+            raise InputError(
+                f"this ranker has {len(self.parameters)} parameters, which does not fit {given.shape[1]} features"
+            )
+        return self.kind.score(self.parameters, given)
+
+    def predict(self, features: Array) -> Array:
+        """`score` by the name that scikit-learn gives it."""
+        return self.score(features)
+
+    def save(self, path: str | Path) -> None:
+        """A file of the form of a run's ranker.npz, with this one ranker in it."""
+        kind = json.dumps(msgspec.to_builtins(self.kind))
+        write_arrays(Path(path), {"setting_0": self.parameters[None], "setting_0_ranker": np.array(kind)})
+
+    @staticmethod
+    def load(path: str | Path, *, setting: int = 0, index: int = 0) -> "Ranker":
+        """One of the rankers in a run's ranker.npz."""
+        try:
+            with np.load(io.BytesIO(Path(path).read_bytes())) as arrays:
+                kind = msgspec.json.decode(str(arrays[f"setting_{setting}_ranker"]), type=Linear | Mlp)
+                return Ranker(kind, arrays[f"setting_{setting}"][index])
+        except FileNotFoundError:
+            raise InputError(f"{path}: there is no such file; a run leaves its rankers in ranker.npz") from None
+        except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile, msgspec.DecodeError) as problem:
+            raise StorageError(f"{path}: not a ranker file, or a damaged one ({problem})") from None
+        except (KeyError, IndexError):
+            raise InputError(f"{path}: there is no ranker {index} of setting {setting} in it") from None

@@ -1,0 +1,176 @@
+"""What is sent: msgpack envelopes, each signed by its sender for one round, stage, direction and client.
+
+Differs from the paper: the server signs as well, so that nobody between the two can change a request.
+"""
+
+from hashlib import sha256
+from typing import Literal, NamedTuple, TypeVar
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from foltr.errors import SecureAggregationError
+from foltr.secagg.crypto import between, label, signed_by
+from foltr.secagg.terms import VERSION
+
+Stage = Literal["advertise", "share", "mask", "agree", "unmask"]
+STAGES: tuple[Stage, ...] = ("advertise", "share", "mask", "agree", "unmask")
+Direction = Literal["request", "reply"]
+
+
+class Envelope(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    version: int
+    round: int
+    direction: str
+    stage: str
+    client: int
+    body: bytes
+    signature: bytes
+
+
+class Body(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What a stage carries."""
+
+
+class Start(Body, frozen=True):
+    """Request of `advertise`: a round begins."""
+
+
+class Keys(Body, frozen=True):
+    """Reply: fresh public keys."""
+
+    channel: bytes  # for shares and tags between clients; never revealed
+    mask: bytes  # for masks; its secret is revealed if the client drops out before it sends its vector
+
+    def __post_init__(self) -> None:
+        if any(len(key) != 32 or key[31] > 127 for key in (self.channel, self.mask)):  # one spelling of each key
+            raise ValueError("an X25519 public key is 32 bytes, the last of them below 128")
+
+
+class Neighbourhood(Body, frozen=True):
+    """Request of `share`: who takes part, and the signed keys of the client's neighbours."""
+
+    members: bytes  # as a set
+    root: bytes  # of the tree over all signed keys
+    path: bytes  # proof that the client's own keys are in it
+    keys: list[bytes]  # envelopes, in the order of neighbours
+
+
+class Shares(Body, frozen=True):
+    """Reply: both secrets in shares, each sealed for one neighbour, and what the server checks them by."""
+
+    sealed: list[bytes]  # in the order of neighbours
+    seed: bytes  # commitment to the self mask
+    commitments: list[bytes]  # to the two shares of each neighbour, in the order of neighbours
+
+
+class Deliveries(Body, frozen=True):
+    """Request of `mask`: what the neighbours sealed for this client, empty for those who dropped out."""
+
+    sealed: list[bytes]  # in the order of neighbours
+
+
+class Masked(Body, frozen=True):
+    """Reply: the vector under all its masks, and for each neighbour the proof that its mask is among them."""
+
+    vector: bytes
+    proofs: list[bytes]  # in the order of neighbours, empty for those who dropped out
+
+
+class Survivors(Body, frozen=True):
+    """Request of `agree`: whose vectors the server has."""
+
+    members: bytes  # as a set
+
+
+class Agreement(Body, frozen=True):
+    """Reply: the client's signature is on this set and no other."""
+
+    digest: bytes  # of the graph as it was told, and of the set of survivors
+
+
+def view(members: bytes, root: bytes) -> bytes:
+    """What a client was told of the graph, in short; it seeds the order of the circle."""
+    return sha256(label(members, root)).digest()
+
+
+def agreement(seen: bytes, survivors: bytes) -> Agreement:
+    """Those who agree saw the same graph and the same survivors."""
+    return Agreement(sha256(label(seen, survivors)).digest())
+
+
+class Agreements(Body, frozen=True):
+    """Request of `unmask`: signatures of neighbours on the same set, and what survivors proved to this client."""
+
+    signatures: list[bytes]  # in the order of neighbours, empty where there is none
+    proofs: list[bytes]  # in the order of neighbours, empty for those who dropped out
+
+
+class Revealed(Body, frozen=True):
+    """Reply: of a neighbour that survived its share of the self mask, of another its share of the mask key."""
+
+    shares: list[bytes]  # in the order of neighbours, empty for those who never shared
+
+
+REQUESTS: dict[Stage, type[Body]] = dict(
+    zip(STAGES, (Start, Neighbourhood, Deliveries, Survivors, Agreements), strict=True)
+)
+
+
+class Address(NamedTuple):
+    """The one place where a message is valid."""
+
+    context: bytes
+    round: int
+    direction: Direction
+    stage: Stage
+    client: int  # the one that sends or receives it; the server is at the other end
+
+
+Kind = TypeVar("Kind", bound=Body)
+_envelope = msgspec.msgpack.Decoder(Envelope)
+
+
+def send(identity: Ed25519PrivateKey, to: Address, body: Body) -> bytes:
+    content = msgspec.msgpack.encode(body)
+    signature = identity.sign(_signed(to, content))
+    return msgspec.msgpack.encode(Envelope(VERSION, to.round, to.direction, to.stage, to.client, content, signature))
+
+
+def receive(data: bytes, at: Address, signer: bytes, kind: type[Kind]) -> Kind:
+    """The body of a message that belongs exactly here; anything else is refused."""
+    envelope = opened(data, at)
+    if not signed_by(signer, envelope.signature, _signed(at, envelope.body)):
+        raise SecureAggregationError(f"{_named(at)}: the signature is not its sender's in this federation and round")
+    try:
+        return msgspec.msgpack.decode(envelope.body, type=kind)
+    except msgspec.DecodeError as problem:
+        raise SecureAggregationError(f"{_named(at)}: not a {kind.__name__} ({problem})") from None
+
+
+def opened(data: bytes, at: Address) -> Envelope:
+    """An envelope that says it belongs here; its signature is not checked."""
+    try:
+        envelope = _envelope.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        raise SecureAggregationError(f"{_named(at)}: not a message ({problem})") from None
+    found = (envelope.version, envelope.round, envelope.stage, envelope.direction, envelope.client)
+    expected = (VERSION, at.round, at.stage, at.direction, at.client)
+    if found != expected:
+        names = ("version", "round", "stage", "direction", "client")
+        wrong = [f"{n} is {f!r}, expected {e!r}" for n, f, e in zip(names, found, expected, strict=True) if f != e]
+        raise SecureAggregationError(f"{_named(at)}: {'; '.join(wrong)}")
+    return envelope
+
+
+def vouches(signature: bytes, at: Address, signer: bytes, body: Body) -> bool:
+    """Whether the signature is that of a message with this body."""
+    return signed_by(signer, signature, _signed(at, msgspec.msgpack.encode(body)))
+
+
+def _signed(at: Address, content: bytes) -> bytes:
+    return sha256(between(at.context, at.client, len(content), f"{at.direction} {at.stage}") + content).digest()
+
+
+def _named(at: Address) -> str:
+    return f"{at.direction} of stage {at.stage!r} {'to' if at.direction == 'request' else 'from'} client {at.client}"
