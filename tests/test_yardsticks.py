@@ -11,7 +11,7 @@ from foltr.lab.bench import numpy_reference as twin
 from foltr.learners.pdgd import gradient
 from foltr.rankers import Linear, plackett_luce
 from foltr.rng import stream
-from foltr.types import Session
+from foltr.types import Interaction
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -22,7 +22,7 @@ def test_the_numpy_twin_takes_the_same_step(seed: int) -> None:
     scores = features @ parameters
     ranking = plackett_luce.sample(scores, 8, draws.skip(70))
     clicks = draws.skip(200).uniform(8) < 0.4
-    ours = gradient(Session(features, ranking, clicks, scores, 1), Linear(), parameters)
+    ours = gradient(Interaction(features, ranking, clicks, scores, 1), Linear(), parameters)
     np.testing.assert_allclose(twin.gradient(features, scores, ranking, clicks), ours, atol=1e-12)
 
 

@@ -12,14 +12,14 @@ _PUBLIC: dict[str, str] = {
     "FoltrError": "foltr.errors",
     "Ranker": "foltr.rankers.trained",
     "Result": "foltr.lab.runs.api",
-    "Session": "foltr.types",
+    "Interaction": "foltr.types",
     "Spec": "foltr.lab.runs.api",
     "Update": "foltr.types",
     "load": "foltr.lab.data.catalog",
     "run": "foltr.lab.runs.api",
 }
 
-__all__ = ["Dataset", "Fold", "FoltrError", "Ranker", "Result", "Session", "Spec", "Update", "load", "run"]
+__all__ = ["Dataset", "Fold", "FoltrError", "Interaction", "Ranker", "Result", "Spec", "Update", "load", "run"]
 
 
 def __getattr__(name: str) -> Any:

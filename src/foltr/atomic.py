@@ -24,7 +24,7 @@ def cache_home() -> Path:
 
 
 @contextmanager
-def whole_file(path: Path, *, instead: str = "another folder") -> Iterator[Path]:
+def atomic_write(path: Path, *, instead: str = "another folder") -> Iterator[Path]:
     """A temporary path that becomes `path` when all went well, and vanishes otherwise."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
@@ -42,14 +42,14 @@ def whole_file(path: Path, *, instead: str = "another folder") -> Iterator[Path]
 
 def write_arrays(path: Path, arrays: Mapping[str, Any], *, instead: str = "another folder") -> int:
     """An .npz file, packed in memory, because numpy's own archive cannot be left halfway in silence; its bytes."""
-    with whole_file(path, instead=instead) as temporary:
+    with atomic_write(path, instead=instead) as temporary:
         packed = io.BytesIO()
         np.savez(packed, **arrays)
         return temporary.write_bytes(packed.getbuffer())
 
 
 def write_text(path: Path, text: str, *, instead: str = "another folder") -> None:
-    with whole_file(path, instead=instead) as temporary:
+    with atomic_write(path, instead=instead) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 

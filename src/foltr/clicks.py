@@ -38,7 +38,7 @@ class Users(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     clicks: str | ClickTable = "navigational"
     model: str = "cascade"
     eta: Annotated[float, msgspec.Meta(ge=0)] = 1.0
-    shown: Annotated[int, msgspec.Meta(ge=1, le=100)] = 10
+    k: Annotated[int, msgspec.Meta(ge=1, le=100)] = 10
 
     def __post_init__(self) -> None:
         if isinstance(self.clicks, str) and self.clicks not in USERS:
@@ -47,14 +47,14 @@ class Users(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"model: no click model {self.model!r}; there are {', '.join(MODELS)}")
 
 
-class Behaviour(NamedTuple):
+class ClickModel(NamedTuple):
     """A click model as numbers; cascade and position-based users differ only in these."""
 
     click: Array  # [shown, grades] P(click | rank, grade)
     stop: Array  # [grades] P(stop | click, grade)
 
 
-def behaviour(users: Users, *, grades: int) -> Behaviour:
+def behaviour(users: Users, *, grades: int) -> ClickModel:
     """The numbers behind a description of users, for a collection with so many grades."""
     table = users.clicks if isinstance(users.clicks, ClickTable) else named_table(users.clicks, grades)
     if len(table.click) < grades:
@@ -63,13 +63,13 @@ def behaviour(users: Users, *, grades: int) -> Behaviour:
             f"(labels up to {grades - 1}); give one click and one stop value for each grade"
         )
     click, stop = (np.array(values[:grades], dtype=np.float64) for values in (table.click, table.stop))
-    ranks = np.arange(1, users.shown + 1)
+    ranks = np.arange(1, users.k + 1)
     if users.model == "position":
-        return Behaviour(np.outer((1 / ranks) ** users.eta, click), np.zeros(grades))
-    return Behaviour(np.tile(click, (users.shown, 1)), stop)
+        return ClickModel(np.outer((1 / ranks) ** users.eta, click), np.zeros(grades))
+    return ClickModel(np.tile(click, (users.k, 1)), stop)
 
 
-def clicks_on(grades: Array, behaviour: Behaviour, uniforms: Array) -> Array:
+def clicks_on(grades: Array, behaviour: ClickModel, uniforms: Array) -> Array:
     """Which of the shown documents, given by their grades, are clicked; uniforms [2 * shown]."""
     clicks = np.zeros(len(grades), dtype=bool)
     for rank, grade in enumerate(grades):

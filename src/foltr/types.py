@@ -1,6 +1,6 @@
 """The two seams, and what else crosses module borders: plain data, shapes in comments.
 
-`Session` is what one person was shown and clicked; a simulated user and a real search page make the same one.
+`Interaction` is what one person was shown and clicked; a simulated user and a real search page make the same one.
 `Update` is what leaves a client; an in-process client and a machine across the network make the same one.
 """
 
@@ -12,7 +12,7 @@ Array: TypeAlias = NDArray[Any]
 DRAWN = -1  # in place of a user's number: one is drawn for every interaction
 
 
-class Session(NamedTuple):
+class Interaction(NamedTuple):
     features: Array  # [docs, d]  every candidate, shown or not
     ranking: Array  # [k]        document at each position, as displayed
     clicks: Array  # [k] bool
@@ -28,7 +28,7 @@ class Update(NamedTuple):
     seed: int = 0  # of the public perturbation (evolution only)
 
 
-class Online(NamedTuple):
+class OnlineMetrics(NamedTuple):
     """What users lived through in some interactions, in the order of clients."""
 
     ndcg: Array  # [interactions] nDCG@10 of the shown list

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import kstest, norm
 
 from foltr.errors import SpecError
-from foltr.federation.aggregators import RULES
+from foltr.federation.aggregators import AGGREGATORS
 from foltr.lab.attacks import ATTACKS, check_attack
 from foltr.lab.attacks.fang import krum_step
 from foltr.lab.attacks.lie import largest_z
@@ -24,7 +24,7 @@ knowledges = pytest.mark.parametrize("knowledge", KNOWLEDGE)
 
 
 def scene(seed, clients=10, width=6, drift=0.5):
-    """Honest updates [n, P] around a common step from the start [P]."""
+    """UserLevelDP updates [n, P] around a common step from the start [P]."""
     draws = stream(seed, purpose="choice")
     start = draws.normal(width)
     common = drift * draws.skip(50).normal(width)
@@ -37,7 +37,7 @@ def send(attack, honest, start, attackers, *, rule="krum", knowledge="full", dra
 
 @attacks
 @knowledges
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", AGGREGATORS)
 @given(seed=SEEDS, attackers=st.integers(0, 4))
 @settings(max_examples=10)
 def test_only_the_attackers_rows_change(attack, knowledge, rule, seed, attackers):
@@ -82,7 +82,7 @@ def test_full_knowledge_looks_at_others(attack, rule):
 def test_identical_honest_updates_break_nothing(attack, knowledge):
     honest, start = scene(3)
     honest[:] = honest[0]
-    for rule in RULES:
+    for rule in AGGREGATORS:
         assert np.isfinite(send(attack, honest, start, 4, rule=rule, knowledge=knowledge)).all()
         assert np.isfinite(send(attack, np.tile(start, (10, 1)), start, 4, rule=rule, knowledge=knowledge)).all()
 
@@ -168,7 +168,7 @@ def test_fang_halves_the_bound_until_the_rule_picks_an_attacker(rule, seed, atta
 def test_fang_with_full_knowledge_makes_krum_take_an_attacker(seed, attackers):
     honest, start = scene(seed, width=46, drift=0.0)
     sent = send("fang", honest, start, attackers, rule="krum")
-    taken = RULES["krum"](sent, np.ones(10), bad=attackers, start=start)
+    taken = AGGREGATORS["krum"](sent, np.ones(10), bad=attackers, start=start)
     assert taken.tolist() == sent[0].tolist()
     assert np.abs(taken - start).max() > 1e-3  # and that is no small thing
 
@@ -178,7 +178,7 @@ def test_fang_makes_krum_go_backwards():
     common = honest.mean(axis=0) - start
     for rule in ("krum", "multi_krum", "trimmed_mean", "median"):
         sent = send("fang", honest, start, 4, rule=rule)
-        quiet, attacked = (RULES[rule](rows, np.ones(10), bad=4, start=start) - start for rows in (honest, sent))
+        quiet, attacked = (AGGREGATORS[rule](rows, np.ones(10), bad=4, start=start) - start for rows in (honest, sent))
         assert quiet @ common > 0
         assert attacked @ common < 0
 
@@ -211,7 +211,7 @@ def test_one_fang_attacker_with_partial_knowledge_goes_as_far_back_as_it_had_gon
 
 
 def test_fang_stays_at_the_start_where_krum_picks_nobody_else():
-    """Honest updates side by side, far from the start: no crafted one is ever near enough."""
+    """UserLevelDP updates side by side, far from the start: no crafted one is ever near enough."""
     start = np.zeros(3)
     honest = np.full((10, 3), 100.0) + 1e-6 * stream(1, purpose="choice").normal(30).reshape(10, 3)
     against = -np.ones(3)
@@ -253,7 +253,7 @@ def test_intervals_of_fang_with_partial_knowledge():
     assert kstest(sent[:, 1] - (2 + 3), "uniform").pvalue > 1e-3
 
 
-@pytest.mark.parametrize("rule", [rule for rule in RULES if rule not in ("krum", "multi_krum")])
+@pytest.mark.parametrize("rule", [rule for rule in AGGREGATORS if rule not in ("krum", "multi_krum")])
 def test_fang_is_the_same_for_all_rules_without_neighbours(rule):
     honest, start = scene(11)
     assert send("fang", honest, start, 3, rule=rule).tolist() == send("fang", honest, start, 3, rule="median").tolist()

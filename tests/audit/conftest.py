@@ -7,7 +7,7 @@ from foltr.lab.spec.parse import plan
 
 SMALL = {
     "data": {"name": "synthetic-mq2007@60", "normalize": "zscore"},
-    "learner": {"losers": "all-shown"},
+    "learner": {"negatives": "all-shown"},
     "users": {"clicks": "informational"},
     "federation": {"clients": 20, "interactions": 2, "rounds": 3},
     "privacy": {"kind": "fpdgd"},

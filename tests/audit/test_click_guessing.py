@@ -76,8 +76,8 @@ def test_sums_of_more_clients_than_take_part_are_refused(made, fold):
         ({"audit": {"messages": 45, "sum": 10}}, "45 messages do not make whole sums of 10"),
         ({"audit": USUAL | {"trained_by": "nobody"}}, "no users 'nobody'"),
         ({"audit": USUAL, "ranker": {"kind": "mlp"}}, "linear ranker"),
-        ({"audit": USUAL, "learner": {"kind": "evolution"}, "privacy": {"kind": "none"}}, "pdgd"),
-        ({"audit": USUAL, "attack": {"by": "lie", "attackers": 2}}, "honest clients"),
+        ({"audit": USUAL, "learner": {"kind": "foltr-es"}, "privacy": {"kind": "none"}}, "pdgd"),
+        ({"audit": USUAL, "attack": {"kind": "lie", "num_attackers": 2}}, "honest clients"),
         ({"audit": USUAL, "federation": {"kind": "central"}, "privacy": {"kind": "none"}}, "audit is about clients"),
     ],
 )

@@ -75,4 +75,4 @@ def test_an_honest_mechanism_clips_the_change_and_adds_its_share(made, fold, ran
 
 def test_lists_longer_than_every_query_are_refused(made, fold, ranker):
     with pytest.raises(SpecError, match="no validation query has 100 documents"):
-        send(made(users={"shown": 100}), fold, ranker, messages=5, queries=1, seed=1)
+        send(made(users={"k": 100}), fold, ranker, messages=5, queries=1, seed=1)

@@ -68,7 +68,7 @@ def test_honest_mechanisms_stay_below_the_ledger_and_are_seen(made, privacy):
 
 
 def test_randomised_response_is_told_to_its_figure(made):
-    evolution = made(learner={"kind": "evolution"}, privacy={"kind": "randomized-response", "p": 0.5})
+    evolution = made(learner={"kind": "foltr-es"}, privacy={"kind": "randomized-response", "p": 0.5})
     (row,) = epsilon_bounds(evolution, 46, trials=10_000, seed=3)
     assert row["ledger"] == pytest.approx(math.log(10))
     assert 0.8 * row["ledger"] < row["at_least"] <= row["ledger"]
@@ -79,7 +79,7 @@ def test_without_noise_there_is_no_epsilon_to_bound(made):
 
 
 def test_what_sends_no_updates_says_why_clicks_are_not_guessed(made, fold):
-    evolution = made(learner={"kind": "evolution"}, privacy={"kind": "none"})
+    evolution = made(learner={"kind": "foltr-es"}, privacy={"kind": "none"})
     found = audit(evolution, fold, np.zeros(46), 1, **FEW)
     assert "pdgd" in found["note"]
     assert found["guessing"] == found["membership"] == []

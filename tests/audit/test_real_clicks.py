@@ -18,7 +18,7 @@ def setting(clicks, **audit):
     return plan(
         {
             "data": {"name": "mq2007", "normalize": "zscore"},
-            "learner": {"losers": "all-shown"},
+            "learner": {"negatives": "all-shown"},
             "users": {"clicks": clicks},
             "federation": {"clients": 1000, "interactions": 4, "rounds": 200},
             "privacy": {"kind": "fpdgd", "epsilon": 1.2, "sensitivity": 3.0},

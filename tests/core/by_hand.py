@@ -29,7 +29,7 @@ def draw(room, shown, draws):
     """The list that the compiled sampler draws for the scores in a room; the room knows the rest."""
     count = len(room.scores)
     length = min(shown, count)
-    draw_list(count, length, draws.start, draws.stride, draws.position, room, NOTHING_AHEAD)
+    draw_list(count, length, np.uint64(draws.start), np.uint64(draws.stride), draws.position, room, NOTHING_AHEAD)
     return room.ranking[:length]
 
 

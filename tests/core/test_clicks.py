@@ -9,8 +9,8 @@ from by_hand import fit, pattern_probability, patterns, read_only
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foltr._kernels.clicks import click_list, clicks_on
-from foltr.clicks import USERS, Behaviour, ClickTable, Users, behaviour
+from foltr._kernels.clicks import click_list
+from foltr.clicks import USERS, ClickModel, ClickTable, Users, behaviour, clicks_on
 from foltr.errors import SpecError
 from foltr.rng import stream
 
@@ -44,14 +44,23 @@ def compiled_clicks(grades, users, draws):
     stored = np.array([9, *reversed(grades)], dtype=np.int8)  # a document of another query comes first
     ranking, clicks = np.arange(shown)[::-1].copy(), np.ones(shown, dtype=bool)
     click_list(
-        read_only(stored), 1, ranking, shown, users.click, users.stop, draws.start, draws.stride, draws.position, clicks
+        read_only(stored),
+        1,
+        ranking,
+        shown,
+        users.click,
+        users.stop,
+        np.uint64(draws.start),
+        np.uint64(draws.stride),
+        draws.position,
+        clicks,
     )
     return clicks
 
 
 @pytest.mark.parametrize(("name", "click", "stop"), list(printed()), ids=lambda value: str(value))
 def test_tables_are_the_printed_ones(name, click, stop):
-    users = behaviour(Users(name, shown=10), grades=len(click))
+    users = behaviour(Users(name, k=10), grades=len(click))
     assert users.click.tolist() == [click] * 10  # a cascade user clicks alike at every rank
     assert users.stop.tolist() == stop
 
@@ -62,7 +71,7 @@ def test_there_are_no_other_tables():
 
 @pytest.mark.parametrize("eta", [0, 0.5, 1, 1.5, 2])
 def test_position_users_click_less_the_lower_and_never_stop(eta):
-    users = behaviour(Users("perfect", model="position", eta=eta, shown=4), grades=3)
+    users = behaviour(Users("perfect", model="position", eta=eta, k=4), grades=3)
     for rank, (grade, chance) in itertools.product((1, 2, 3, 4), enumerate([0, 0.5, 1])):
         assert users.click[rank - 1, grade] == pytest.approx(chance / rank**eta)
     assert users.stop.tolist() == [0, 0, 0]
@@ -74,13 +83,13 @@ LIST = [0, 2, 1, 0, 2]
 @pytest.mark.parametrize(
     ("users", "grades"),
     [
-        (Users("perfect", shown=5), LIST),
-        (Users("navigational", shown=5), LIST),
-        (Users("informational", shown=5), LIST),
-        (Users("poison", shown=5), LIST),
-        (Users("informational", shown=5), [2, 1]),  # a list shorter than what is shown
-        (Users("informational", model="position", eta=1.0, shown=5), LIST),
-        (Users("perfect", model="position", eta=0.5, shown=5), LIST),
+        (Users("perfect", k=5), LIST),
+        (Users("navigational", k=5), LIST),
+        (Users("informational", k=5), LIST),
+        (Users("poison", k=5), LIST),
+        (Users("informational", k=5), [2, 1]),  # a list shorter than what is shown
+        (Users("informational", model="position", eta=1.0, k=5), LIST),
+        (Users("perfect", model="position", eta=0.5, k=5), LIST),
         (Users(ClickTable((0.3, 0.6, 0.8), (0.5, 0.0, 1.0)), shown=5), LIST),
     ],
     ids=str,
@@ -104,21 +113,21 @@ def test_patterns_of_clicks_come_as_often_as_the_model_says(users, grades):
     position=st.integers(0, 10**6),
 )
 def test_both_simulations_click_the_same(grades, chances, stops, client, position):
-    users = Behaviour(np.array(chances).reshape(10, 3), np.array(stops))
+    users = ClickModel(np.array(chances).reshape(10, 3), np.array(stops))
     draws = stream(1, client=client, purpose="clicks").skip(position)
     slow = clicks_on(np.array(grades), users, draws.uniform(2 * len(grades)))
     assert slow.tolist() == compiled_clicks(grades, users, draws).tolist()
 
 
 def test_clicks_by_eye():
-    users = behaviour(Users("navigational", shown=4), grades=3)  # click .05 .5 .95, stop .2 .5 .9
+    users = behaviour(Users("navigational", k=4), grades=3)  # click .05 .5 .95, stop .2 .5 .9
     #                   grade 0 at .05  grade 1 below .5, goes on   grade 2 below .95, stops   never read
     uniforms = np.array([0.05, 0.00, 0.49, 0.50, 0.94, 0.89, 0.00, 0.00])
     assert clicks_on(np.array([0, 1, 2, 2]), users, uniforms).tolist() == [False, True, True, False]
 
 
 def test_a_user_never_stops_at_what_was_not_clicked():
-    always_stops = Behaviour(np.tile([0.0, 1.0], (3, 1)), np.array([1.0, 1.0]))
+    always_stops = ClickModel(np.tile([0.0, 1.0], (3, 1)), np.array([1.0, 1.0]))
     assert clicks_on(np.array([0, 0, 1]), always_stops, np.zeros(6)).tolist() == [False, False, True]
     assert clicks_on(np.array([1, 1, 1]), always_stops, np.zeros(6)).tolist() == [True, False, False]
 

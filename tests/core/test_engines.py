@@ -8,22 +8,22 @@ import pytest
 from by_hand import ragged
 from scipy.stats import binomtest
 
-from foltr._kernels.cohort import Holdings
+from foltr._kernels.cohort import ClientPools
 from foltr.clicks import ClickTable, Users, behaviour
-from foltr.federation.aggregators import RULES
-from foltr.federation.personalization import Alone, Clusters, FedPer, Offset, clusters
+from foltr.federation.aggregators import AGGREGATORS
+from foltr.federation.personalization import Clusters, FedPer, LocalOnly, Offset, clusters
 from foltr.federation.round import SUM_BLOCK, Central, Federated, Task, run
 from foltr.lab.data import catalog
 from foltr.lab.simulation import compiled
 from foltr.lab.simulation import plain as loop
-from foltr.learners.foltr_es import Evolution
+from foltr.learners.foltr_es import FoltrEs
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.mechanisms import Fpdgd, NoPrivacy, RandomizedResponse
 from foltr.rankers import Linear, Mlp
 from foltr.rng import stream
 from foltr.types import DRAWN, Dataset
 
-SKEWED = Holdings(  # four clients and the server; the second and third share a pool
+SKEWED = ClientPools(  # four clients and the server; the second and third share a pool
     np.array([0, 1, 2, 4, 6, 3]), np.array([0, 2, 2, 4, 5]), np.array([2, 4, 4, 5, 6]), np.array([0, 2, DRAWN, 1, 0])
 )
 DATA = ragged([3, 12, 25, 9, 41, 1, 17], width=7, grades=3)
@@ -49,14 +49,16 @@ def everything():
     """Every learner, ranker, privacy and federation that go together."""
     for ranker, losers in itertools.product(RANKERS, LOSERS):
         for (where, federation), (how, privacy) in itertools.product(FEDERATIONS.items(), PARAMETER_PRIVACY.items()):
-            yield pytest.param(task(ranker, Pdgd(losers=losers), federation, privacy),
+            yield pytest.param(task(ranker, Pdgd(negatives=losers), federation, privacy),
                                id=f"{name(ranker)}-pdgd-{losers}-{where}-{how}")  # fmt: skip
         for kind, federation in (("single", Central(1, 30)), ("batch", Central(SUM_BLOCK + 36, 3))):
-            yield pytest.param(task(ranker, Pdgd(losers=losers), federation), id=f"{name(ranker)}-pdgd-{losers}-{kind}")
+            yield pytest.param(
+                task(ranker, Pdgd(negatives=losers), federation), id=f"{name(ranker)}-pdgd-{losers}-{kind}"
+            )
     for ranker, objective, streams, antithetic in itertools.product(
-        RANKERS, ("max_rr", "dcg"), ("independent", "coupled"), (True, False)
+        RANKERS, ("max_rr", "dcg"), ("independent", "shared_rng"), (True, False)
     ):
-        learner = Evolution(0.01, 0.001, antithetic, objective, streams)
+        learner = FoltrEs(0.01, 0.001, antithetic, objective, streams)
         words = [name(ranker), "evolution", objective, streams, "antithetic" if antithetic else "one-sided"]
         for (where, federation), (how, privacy) in itertools.product(FEDERATIONS.items(), ANSWER_PRIVACY.items()):
             if where == "patterned" or how == "open":
@@ -65,20 +67,20 @@ def everything():
 
 def answers_to_skew():
     """Every way to treat clients that are not alike, and every rule."""
-    held = {"holdings": SKEWED, "warm_up": 6}
+    held = {"pools": SKEWED, "warm_up": 6}
     for ranker in (Linear(), Mlp(5)):
-        skewed = task(ranker, Pdgd(pull=0.5), Federated(4, (1, 3, 5, 7), 3))._replace(**held)
+        skewed = task(ranker, Pdgd(prox_mu=0.5), Federated(4, (1, 3, 5, 7), 3))._replace(**held)
         yield pytest.param(skewed, id=f"{name(ranker)}-pulled")
-        kinds = {"offset": Offset(0.3), "clusters": Clusters(2, 1), "alone": Alone()}
+        kinds = {"offset": Offset(0.3), "clusters": Clusters(2, 1), "alone": LocalOnly()}
         for kind, personal in (kinds | ({"fedper": FedPer()} if isinstance(ranker, Mlp) else {})).items():
             made = task(ranker, Pdgd(), Federated(4, (1, 3, 5, 7), 3))
-            yield pytest.param(made._replace(holdings=SKEWED, personal=personal), id=f"{name(ranker)}-{kind}")
+            yield pytest.param(made._replace(pools=SKEWED, personal=personal), id=f"{name(ranker)}-{kind}")
+    yield pytest.param(task(Linear(), FoltrEs(), Federated(4, (2, 3, 5, 7), 3))._replace(**held), id="evolution-skewed")
+    for rule in AGGREGATORS:
+        yield pytest.param(task(Linear(), Pdgd(), Federated(7, 3, 3, aggregator=rule, num_byzantine=1)), id=rule)
     yield pytest.param(
-        task(Linear(), Evolution(), Federated(4, (2, 3, 5, 7), 3))._replace(**held), id="evolution-skewed"
+        task(Linear(), Pdgd(), Federated(7, 3, 3, aggregator="median", defend_on_detection=True)), id="on-alarm"
     )
-    for rule in RULES:
-        yield pytest.param(task(Linear(), Pdgd(), Federated(7, 3, 3, rule=rule, assumed=1)), id=rule)
-    yield pytest.param(task(Linear(), Pdgd(), Federated(7, 3, 3, rule="median", on_alarm=True)), id="on-alarm")
 
 
 def name(ranker):
@@ -121,7 +123,7 @@ def test_engines_agree_and_threads_change_no_bit(made):
     ids=["stepwise", "summed", "clipped"],
 )  # fmt: skip
 def test_engines_agree_from_any_start(ranker, losers, summed, privacy):
-    made = task(ranker, Pdgd(losers=losers), Federated(), privacy)
+    made = task(ranker, Pdgd(negatives=losers), Federated(), privacy)
     start = 4 * stream(9, purpose="start").uniform(ranker.size(7)) - 2
     given = (start, np.array([5, 0, 12]), np.array([4, 1, 7]))
     slow, slow_online = loop.engine(made).train(*given, round=2, first_step=3, summed=summed)
@@ -131,10 +133,10 @@ def test_engines_agree_from_any_start(ranker, losers, summed, privacy):
     assert (np.ptp(slow - start, axis=1) > 0).all()
 
 
-@pytest.mark.parametrize("learner", [Pdgd(), Evolution(objective="max_rr"), Evolution(objective="dcg")], ids=str)
+@pytest.mark.parametrize("learner", [Pdgd(), FoltrEs(objective="max_rr"), FoltrEs(objective="dcg")], ids=str)
 @pytest.mark.parametrize("shown", [2, 5, 12])
 def test_engines_agree_on_lists_that_are_not_of_ten(learner, shown):
-    made = task(Linear(), learner, FEDERATIONS["patterned"], users=[Users("informational", shown=shown)])
+    made = task(Linear(), learner, FEDERATIONS["patterned"], users=[Users("informational", k=shown)])
     (slow, slow_online), (fast, fast_online) = (lived(made, engine(made)) for engine in (loop.engine, compiled.engine))
     assert np.abs(slow - fast).max() < 1e-8
     assert np.abs(slow_online - fast_online).max() < 1e-12
@@ -144,7 +146,7 @@ def test_engines_agree_on_lists_that_are_not_of_ten(learner, shown):
 def test_online_quality_is_that_of_the_shown_list_against_all_documents(make_engine):
     # no feature tells documents apart, so they are shown in their order: grades 0 1 2, and 2 1 are not shown
     data = Dataset(np.zeros((5, 2), np.float32), np.array([0, 1, 2, 2, 1], np.int8), np.array([0, 5]), np.arange(1))
-    made = task(Linear(), Evolution(), Federated(2, 2, 1), users=[Users("perfect", shown=3)], data=data)
+    made = task(Linear(), FoltrEs(), Federated(2, 2, 1), users=[Users("perfect", k=3)], data=data)
     _, online = lived(made, make_engine(made))
     shown = 1 / math.log2(3) + 3 / math.log2(4)
     best = 3 / math.log2(2) + 3 / math.log2(3) + 1 / math.log2(4) + 1 / math.log2(5)
@@ -167,10 +169,10 @@ def test_a_query_without_a_relevant_document_counts_zero_online(make_engine):
         task(Linear(), Pdgd(), FEDERATIONS["equal"], Fpdgd(1.2, 0.05)),
         task(Mlp(5), Pdgd(), Central(1, 20)),
         task(Linear(), Pdgd(), Central(8, 3)),
-        task(Linear(), Evolution(), FEDERATIONS["equal"]),
-        task(Mlp(4, "relu"), Evolution(streams="coupled"), FEDERATIONS["cohort"], RandomizedResponse(0.5)),
+        task(Linear(), FoltrEs(), FEDERATIONS["equal"]),
+        task(Mlp(4, "relu"), FoltrEs(streams="shared_rng"), FEDERATIONS["cohort"], RandomizedResponse(0.5)),
     ],
-    ids=["pdgd", "noise", "single", "batch", "evolution", "coupled"],
+    ids=["pdgd", "noise", "single", "batch", "evolution", "shared_rng"],
 )
 def test_two_seeds_live_differently_and_one_seed_alike(made):
     one, again = (lived(made, compiled.engine(made)) for _ in range(2))
@@ -259,9 +261,9 @@ def test_engines_agree_on_mq2007(tmp_path, monkeypatch):
 
 
 def test_a_client_draws_only_from_its_pool_and_clicks_in_its_way():
-    made = task(Linear(), Pdgd(), Federated(4, 5, 1))._replace(holdings=SKEWED)
+    made = task(Linear(), Pdgd(), Federated(4, 5, 1))._replace(pools=SKEWED)
     relabelled = DATA._replace(labels=np.zeros_like(DATA.labels))  # nobody but the informational one clicks on these
-    perfect = made._replace(train=relabelled, holdings=SKEWED._replace(users=np.ones(5, np.int64)))
+    perfect = made._replace(train=relabelled, pools=SKEWED._replace(users=np.ones(5, np.int64)))
     start, clients, steps = np.zeros(7), np.arange(4), np.full(4, 200)
     still, _ = compiled.engine(perfect).train(start, clients, steps, round=1)
     assert not still.any()
@@ -279,7 +281,7 @@ def test_a_drawn_user_is_any_of_them_equally_often():
     # false alarm 1 in 1,000: one of two users clicks on everything, the other on nothing
     users = [Users(ClickTable(click=(p, p, p), stop=(0, 0, 0))) for p in (0.0, 1.0)]
     made = task(Linear(), Pdgd(), Federated(1, 5, 1), users=users)
-    made = made._replace(holdings=Holdings(np.arange(7), np.array([0]), np.array([7]), np.array([DRAWN])))
+    made = made._replace(pools=ClientPools(np.arange(7), np.array([0]), np.array([7]), np.array([DRAWN])))
     _, online = compiled.engine(made).train(np.zeros(7), np.array([0]), np.array([4000]), round=1)
     clicking = int((online.max_rr == 1).sum())
     assert binomtest(clicking, 4000, 0.5).pvalue > 1e-3
@@ -287,7 +289,7 @@ def test_a_drawn_user_is_any_of_them_equally_often():
 
 def test_a_pull_takes_each_step_back_towards_the_start():
     """With rate * pull = 1 a step forgets the way so far: what is left is the last gradient."""
-    free, held = (task(Linear(), Pdgd(rate=0.5, pull=pull), Federated(1, 1, 1)) for pull in (0.0, 2.0))
+    free, held = (task(Linear(), Pdgd(learning_rate=0.5, prox_mu=pull), Federated(1, 1, 1)) for pull in (0.0, 2.0))
     start, one = np.full(7, 0.1), np.zeros(1, np.int64)
     middle = compiled.engine(held).train(start, one, np.array([4]), round=1)[0]
     last = compiled.engine(free).train(middle[0], one, np.array([1]), round=1, first_step=4)[0] - middle
@@ -295,10 +297,10 @@ def test_a_pull_takes_each_step_back_towards_the_start():
 
 
 def test_keeping_nothing_is_averaging_and_keeping_all_is_staying_alone():
-    made = task(Linear(), Pdgd(), Federated(4, (1, 3, 5, 7), 4))._replace(holdings=SKEWED)
+    made = task(Linear(), Pdgd(), Federated(4, (1, 3, 5, 7), 4))._replace(pools=SKEWED)
     average, alone = (
         lived(made, compiled.engine(made))[0],
-        lived(made._replace(personal=Alone()), compiled.engine(made))[0],
+        lived(made._replace(personal=LocalOnly()), compiled.engine(made))[0],
     )
     for keep, expected in ((0.0, np.tile(average, 4)), (1.0, alone)):
         kept, _ = lived(made._replace(personal=Offset(keep)), compiled.engine(made))
@@ -307,7 +309,7 @@ def test_keeping_nothing_is_averaging_and_keeping_all_is_staying_alone():
 
 def test_an_output_layer_stays_with_its_client():
     """The hidden layer is the same for all after a round, and no two output layers share memory."""
-    made = task(Mlp(5), Pdgd(), Federated(4, 3, 2))._replace(holdings=SKEWED, personal=FedPer())
+    made = task(Mlp(5), Pdgd(), Federated(4, 3, 2))._replace(pools=SKEWED, personal=FedPer())
     *_, last = run(made, compiled.engine(made))
     hidden, output = last.personal[:, :-5], last.personal[:, -5:]
     assert (hidden == hidden[0]).all()

@@ -1,4 +1,4 @@
-"""Evolution strategies: the gradient estimate, Adam, and which random numbers a client reads."""
+"""FoltrEs strategies: the gradient estimate, Adam, and which random numbers a client reads."""
 
 import math
 
@@ -13,7 +13,7 @@ from foltr.federation.round import Federated, Task, run
 from foltr.lab.simulation import compiled
 from foltr.lab.simulation import plain as loop
 from foltr.learners.foltr_es import (
-    Evolution,
+    FoltrEs,
     gradient_weights,
     outcome_of,
     outcomes,
@@ -79,10 +79,10 @@ def test_server_and_client_make_the_same_perturbation_of_a_seed():
 def test_two_steps_of_adam_by_hand():
     state = server.begin(np.array([1.0, 1.0]))
     first, second = np.array([0.5, -2.0]), np.array([1.0, 3.0])
-    state = server.climb(state, first, rate=0.001)
+    state = server.adam_step(state, first, rate=0.001)
     # after one step the corrected moments are the gradient and its square: a step of the rate, uphill
     assert state.parameters == pytest.approx([1 + 0.001, 1 - 0.001], abs=1e-10)
-    state = server.climb(state, second, rate=0.001)
+    state = server.adam_step(state, second, rate=0.001)
     for i in range(2):
         mean = (0.9 * 0.1 * first[i] + 0.1 * second[i]) / (1 - 0.9**2)
         square = (0.999 * 0.001 * first[i] ** 2 + 0.001 * second[i] ** 2) / (1 - 0.999**2)
@@ -92,7 +92,7 @@ def test_two_steps_of_adam_by_hand():
 
 
 def test_a_gradient_of_zero_does_not_move_adam():
-    assert server.climb(server.begin(THETA), np.zeros(4), rate=0.001).parameters.tolist() == THETA.tolist()
+    assert server.adam_step(server.begin(THETA), np.zeros(4), rate=0.001).parameters.tolist() == THETA.tolist()
 
 
 # ten queries of ten documents; only document q of query q is good. All features are zero, so every ranker shows them in
@@ -103,7 +103,7 @@ PEOPLE, STEPS = 60, 3
 
 
 def lived(make_engine, streams, antithetic=False, privacy=None):
-    learner = Evolution(antithetic=antithetic, streams=streams)
+    learner = FoltrEs(antithetic=antithetic, streams=streams)
     task = Task(TEN, 2, (USERS,), Linear(), learner, Federated(), privacy or NoPrivacy(), seed=61)
     values, steps, online = make_engine(task).measure(np.zeros(3), np.arange(PEOPLE), np.full(PEOPLE, STEPS), round=4)
     queries = np.rint(2 ** (1 / online.ndcg)).astype(int) - 2
@@ -119,7 +119,7 @@ def told(query, clicks, privatise, p):
 
 @pytest.mark.parametrize("make_engine", [loop.engine, compiled.engine], ids=["loop", "compiled"])
 def test_coupled_streams_read_the_numbers_of_the_perturbation_from_its_beginning(make_engine):
-    values, steps, queries, max_rr = lived(make_engine, "coupled", privacy=RandomizedResponse(0.5))
+    values, steps, queries, max_rr = lived(make_engine, "shared_rng", privacy=RandomizedResponse(0.5))
     for client in range(PEOPLE):
         public, privatise = (stream(61, round=4, client=client, purpose=use) for use in ("perturbation", "privatise"))
         assert steps[client] == pytest.approx(public.normal(3), abs=1e-14)
@@ -157,7 +157,7 @@ def test_independent_streams_do_not_touch_the_perturbation(make_engine):
 
 
 @pytest.mark.parametrize("make_engine", [loop.engine, compiled.engine], ids=["loop", "compiled"])
-@pytest.mark.parametrize("streams", ["independent", "coupled"])
+@pytest.mark.parametrize("streams", ["independent", "shared_rng"])
 def test_the_first_half_of_the_interactions_is_up_and_the_second_down(make_engine, streams):
     values, _, _, max_rr = lived(make_engine, streams, antithetic=True)
     assert values[:, 0] == pytest.approx(max_rr[:, :2].mean(axis=1))  # of three, the odd one is with the first half
@@ -169,8 +169,8 @@ def test_the_first_half_of_the_interactions_is_up_and_the_second_down(make_engin
 def test_each_half_ranks_with_its_own_side_of_the_perturbation():
     """One query of two documents, the second one good: a perfect user's reciprocal rank tells which came first."""
     data = Dataset(np.array([[1.0], [0.0]], np.float32), np.array([0, 1], np.int8), np.array([0, 2]), np.arange(1))
-    users = behaviour(Users("perfect", shown=2), grades=2)
-    task = Task(data, 2, (users,), Linear(), Evolution(), Federated(), NoPrivacy(), seed=1)
+    users = behaviour(Users("perfect", k=2), grades=2)
+    task = Task(data, 2, (users,), Linear(), FoltrEs(), Federated(), NoPrivacy(), seed=1)
     values, steps, _ = compiled.engine(task).measure(np.zeros(1), np.arange(40), np.full(40, 4), round=1)
     up_shows_the_bad_one_first = steps[:, 0] > 0
     assert values[:, 0].tolist() == np.where(up_shows_the_bad_one_first, 1 / 2, 1).tolist()
@@ -183,8 +183,8 @@ def test_the_ranker_climbs():
     Adam's steps are at most about the rate long; 100 clients agree on the direction from the start.
     """
     data = Dataset(np.array([[1.0], [0.0]], np.float32), np.array([0, 1], np.int8), np.array([0, 2]), np.arange(1))
-    users = behaviour(Users("perfect", shown=2), grades=2)
-    task = Task(data, 2, (users,), Linear(), Evolution(), Federated(100, 2, 30), NoPrivacy(), seed=1)
+    users = behaviour(Users("perfect", k=2), grades=2)
+    task = Task(data, 2, (users,), Linear(), FoltrEs(), Federated(100, 2, 30), NoPrivacy(), seed=1)
     path = np.array([step.parameters[0] for step in run(task, compiled.engine(task))])
     assert (np.diff(path) < 0).all()
     assert path[0] == pytest.approx(-0.001, rel=1e-5)  # the first step of Adam is the rate itself

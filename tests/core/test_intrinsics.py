@@ -163,7 +163,7 @@ def test_masses_and_times_of_a_race(below, data):
     draws = stream(data.draw(st.integers(0, 10**6)), purpose="ranking")
     scores, mass, keys = (np.full(first + HEAT + 1, -1.0) for _ in range(3))
     scores[first:-1] = np.array(below) + shift
-    race_of(first, scores, shift, draws.start, draws.stride, mass, keys)
+    race_of(first, scores, shift, np.uint64(draws.start), np.uint64(draws.stride), mass, keys)
     gaps = scores[first:-1] - shift
     exact = [math.exp(gap) if gap >= -708 else 0.0 for gap in gaps]
     assert mass[first:-1] == pytest.approx(exact, rel=5e-16, abs=0)
@@ -270,6 +270,6 @@ def test_machine_code_is_kept_where_foltr_says_whichever_module_comes_first(tmp_
 @pytest.mark.parametrize("seed", range(20))
 def test_normal_numbers_are_those_of_the_stream_to_the_last_digits(seed):
     draws, out = stream(seed, purpose="perturbation"), np.full(50 * NORMALS + 3, -7.0)
-    fill_normals_of(draws.start, draws.stride, 50, out)
+    fill_normals_of(np.uint64(draws.start), np.uint64(draws.stride), 50, out)
     assert out[: 50 * NORMALS] == pytest.approx(draws.normal(50 * NORMALS), abs=1e-14)
     assert out[50 * NORMALS :].tolist() == [-7.0] * 3

@@ -47,7 +47,9 @@ def test_a_gamma_number_has_its_distribution(shape):
     """
     draws, many = stream(42, purpose="noise"), 40_000
     nothing = math.exp(-80 * math.log(2) * shape)
-    numbers = np.array([gamma_at(draws.start, draws.stride, 64 * i, shape, nothing) for i in range(many)])
+    numbers = np.array(
+        [gamma_at(np.uint64(draws.start), np.uint64(draws.stride), 64 * i, shape, nothing) for i in range(many)]
+    )
     assert (numbers >= 0).all()
     points = np.sort(np.concatenate([numbers[numbers > 2.0**-60], np.geomspace(2.0**-60, 20, 200)]))
     expected = gamma(shape).cdf(points)
@@ -99,7 +101,7 @@ def test_parameters_leave_a_client_within_the_radius(make_engine, clip):
 
 def test_the_noise_of_a_round_has_the_scale_of_the_paper():
     """With one interaction on one document nothing is learnt: what the server gets is the noise over n."""
-    users = (behaviour(Users("perfect", shown=1), grades=3),)
+    users = (behaviour(Users("perfect", k=1), grades=3),)
     privacy = Fpdgd(epsilon=0.5, sensitivity=3.0)
     data = ragged([1], width=2000, grades=3)
     task = Task(data, 3, users, Linear(), Pdgd(), Federated(20, 1, 1), privacy, seed=6)

@@ -164,10 +164,10 @@ def test_err_by_hand():
 
 
 USERS = [
-    Users("perfect", shown=10),
-    Users("navigational", shown=10),
-    Users("informational", shown=10),
-    Users("informational", model="position", eta=1.0, shown=10),
+    Users("perfect", k=10),
+    Users("navigational", k=10),
+    Users("informational", k=10),
+    Users("informational", model="position", eta=1.0, k=10),
 ]
 
 

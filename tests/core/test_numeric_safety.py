@@ -8,7 +8,7 @@ from foltr.clicks import Users, behaviour
 from foltr.federation.round import Central, Federated, Task, run
 from foltr.lab.simulation import compiled
 from foltr.lab.simulation import plain as loop
-from foltr.learners.foltr_es import Evolution
+from foltr.learners.foltr_es import FoltrEs
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.mechanisms import Fpdgd, NoPrivacy
 from foltr.rankers import Linear, Mlp
@@ -36,7 +36,7 @@ def final(made, make_engine):
 def test_steps_from_scores_of_any_size_are_finite(make_engine, losers, size):
     """Scores between -size and size: features lie in [0, 1), and the weights +size and -size pull both ways."""
     data = ragged(COUNTS, width=2, grades=3)
-    made = task(data, learner=Pdgd(losers=losers))
+    made = task(data, learner=Pdgd(negatives=losers))
     start = np.array([size, -size])
     moved, online = make_engine(made).train(start, np.arange(20), np.full(20, 5), round=1)
     assert np.isfinite(moved).all()
@@ -56,7 +56,7 @@ def test_hidden_units_far_in_saturation_stay_finite(make_engine, ranker):
 
 @pytest.mark.parametrize("make_engine", [loop.engine, compiled.engine], ids=["loop", "compiled"])
 @pytest.mark.parametrize("ranker", RANKERS, ids=str)
-@pytest.mark.parametrize("learner", [Pdgd(), Evolution()], ids=["pdgd", "evolution"])
+@pytest.mark.parametrize("learner", [Pdgd(), FoltrEs()], ids=["pdgd", "evolution"])
 def test_one_document_a_query_teaches_nothing_but_breaks_nothing(make_engine, ranker, learner):
     made = task(ragged([1, 1, 1], width=3, grades=3), ranker, learner)
     end = final(made, make_engine)

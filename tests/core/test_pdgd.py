@@ -27,7 +27,7 @@ from foltr.learners.pdgd import Pdgd, gradient, list_weights, preferences, swap_
 from foltr.privacy.mechanisms import NoPrivacy
 from foltr.rankers import Linear, plackett_luce
 from foltr.rng import stream
-from foltr.types import Dataset, Session
+from foltr.types import Dataset, Interaction
 
 LOSERS = ("one-below-last-click", "all-shown")
 
@@ -113,7 +113,7 @@ def weighed(scores, shown, clicks, client, losers):
     ranking = draw(room, shown, stream(2, client=client, purpose="ranking")).copy()
     room.clicks[: len(clicks)] = clicks
     found = pair_weights(len(ranking), losers == "all-shown", room)
-    session = Session(np.zeros((len(scores), 1)), ranking, clicks, scores, 0)
+    session = Interaction(np.zeros((len(scores), 1)), ranking, clicks, scores, 0)
     slow = list_weights(session, losers)
     assert bool(found) == bool(preferences(clicks, losers))
     assert all(room.weights[found : len(ranking)] == 0)
@@ -150,14 +150,14 @@ def test_the_smallest_weights_keep_their_digits(case):
 def test_gradient_of_one_session_by_hand():
     # all scores are 0: every swap is as likely as the list, so rho = 1/2; sigma'(0) = 1/4; a pair weighs 1/8
     features = np.array([[1.0, 0.0], [0.0, 1.0], [2.0, 3.0], [9.0, 9.0]])
-    session = Session(features, np.array([2, 0, 1]), np.array([False, True, False]), np.zeros(4), 0)
+    session = Interaction(features, np.array([2, 0, 1]), np.array([False, True, False]), np.zeros(4), 0)
     expected = ((features[0] - features[2]) + (features[0] - features[1])) / 8
     assert gradient(session, Linear(), np.zeros(2)) == pytest.approx(expected)
 
 
 def test_gradient_of_a_pair_of_unequal_scores_by_hand():
     # two documents of masses 3 and 1, the heavy one first: P(R) = 3/4, P(R*) = 1/4, so rho = 1/4; sigma' = 3/16
-    session = Session(np.eye(2), np.array([0, 1]), np.array([False, True]), np.log([3.0, 1.0]), 0)
+    session = Interaction(np.eye(2), np.array([0, 1]), np.array([False, True]), np.log([3.0, 1.0]), 0)
     assert gradient(session, Linear(), np.zeros(2)) == pytest.approx(np.array([-1.0, 1.0]) * (1 / 4) * (3 / 16))
 
 
@@ -179,7 +179,7 @@ def single_gradients(task, theta, people):
 def all_that_can_happen(scores, grades, users):
     """Every list and pattern of clicks on it, with its probability."""
     made = behaviour(users, grades=3)
-    for ranking in rankings(len(scores), users.shown):
+    for ranking in rankings(len(scores), users.k):
         shown = [grades[document] for document in ranking]
         for pattern in patterns(len(ranking)):
             chance = list_probability(scores, ranking) * pattern_probability(pattern, shown, made.click, made.stop)
@@ -210,7 +210,7 @@ def expected_gradient(features, scores, grades, users, losers):
 @pytest.mark.parametrize("theta", [[0.0, 0.0, 0.0], [0.5, -1.0, 2.0], [-2.0, 6.0, 1.0]], ids=["flat", "mild", "steep"])
 @pytest.mark.parametrize("shown", [4, 3])
 def test_the_mean_of_many_gradients_is_the_exact_expectation(losers, theta, shown):
-    theta, users = np.array(theta), Users("informational", shown=shown)
+    theta, users = np.array(theta), Users("informational", k=shown)
     found = single_gradients(one_query(FEATURES, GRADES, users, losers), theta, 30_000)
     features = FEATURES.astype(float)
     expected = expected_gradient(features, features @ theta, GRADES, users, losers)
@@ -226,7 +226,7 @@ def test_clicks_on_equally_good_documents_prefer_neither_on_average(losers, mode
     rho(R) P(R) = P(R) P(R*) / (P(R) + P(R*)) = rho(R*) P(R*), and with equal grades the same clicks are as likely on R
     as on R*; so what R adds to a pair, R* takes away.
     """
-    users = Users("informational", model=model, shown=4)
+    users = Users("informational", model=model, k=4)
     scores = np.array([1.0, -2.0, 0.5, 0.0])
     twins = {1, 3}  # both of grade 1
     total, added = 0.0, 0.0
@@ -252,13 +252,13 @@ def test_two_equally_good_documents_stay_where_they_are_on_average(gap):
 
 
 def test_without_a_click_nothing_moves():
-    task = one_query(FEATURES, [0, 0, 0, 0], Users("perfect", shown=4), LOSERS[0])
+    task = one_query(FEATURES, [0, 0, 0, 0], Users("perfect", k=4), LOSERS[0])
     theta = np.array([0.1, -0.2, 0.3])
     assert (single_gradients(task, theta, 50) == 0).all()
 
 
 def test_one_step_is_the_rate_times_the_gradient():
-    users = Users("informational", shown=4)
+    users = Users("informational", k=4)
     task = one_query(FEATURES, GRADES, users, LOSERS[0])
     theta = np.array([0.5, -1.0, 2.0])
     small = task._replace(learner=Pdgd(0.1))

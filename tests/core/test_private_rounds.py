@@ -30,9 +30,7 @@ def test_with_next_to_no_noise_and_a_wide_clip_it_is_federated_averaging():
     np.testing.assert_allclose(private, open_, atol=1e-3)  # the noise has a deviation of about 6e-5
 
 
-@pytest.mark.parametrize(
-    "privacy", [Gaussian(2.0), Laplace(2.0), Gaussian(2.0, adaptive=0.5), Gaussian(trust="nobody")]
-)
+@pytest.mark.parametrize("privacy", [Gaussian(2.0), Laplace(2.0), Gaussian(2.0, adaptive=0.5), Gaussian(trust="local")])
 def test_both_engines_live_through_the_same_rounds(privacy):
     made = task(privacy)
     np.testing.assert_allclose(rankers(made), rankers(made, loop), rtol=1e-5, atol=1e-7)
@@ -71,5 +69,5 @@ def test_with_cohorts_nobody_spends_more_than_the_budget(turns):
 
 
 def test_noise_for_the_holders_who_are_sure_to_be_there_is_enough_when_others_leave():
-    made = task(Gaussian(epsilon=1.0, present=0.5), Federated(8, 3, 1))
+    made = task(Gaussian(epsilon=1.0, min_participation=0.5), Federated(8, 3, 1))
     assert releases_of(made, made.federation).event.expected == 4

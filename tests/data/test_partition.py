@@ -28,7 +28,7 @@ GRADED = [
     Quantity(amounts=(2, 8)),
 ]
 BINARY = [Intents(), Intents(shuffled=False), Intents(amounts=(1, 3, 7, 9)), Labels(amounts=(1, 9))]
-USERS = Users(shown=7)
+USERS = Users(k=7)
 
 
 def built(lists):

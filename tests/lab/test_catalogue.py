@@ -280,17 +280,17 @@ def test_only_of_what_no_setting_has_is_refused():
 
 def test_a_part_wins_over_the_base_key_by_key_unless_it_changes_the_kind():
     content = {
-        "base": {"data": {"name": "synthetic-mq2007@60"}, "learner": {"kind": "evolution", "sigma": 0.5}},
+        "base": {"data": {"name": "synthetic-mq2007@60"}, "learner": {"kind": "foltr-es", "sigma": 0.5}},
         "part": [
-            {"part": "same kind", "learner": {"rate": 0.25}},
-            {"part": "another kind", "learner": {"kind": "pdgd", "rate": 0.25}},
+            {"part": "same kind", "learner": {"learning_rate": 0.25}},
+            {"part": "another kind", "learner": {"kind": "pdgd", "learning_rate": 0.25}},
         ],
     }
     same, other = catalogue.plan_of(catalogue.Figure("x", "X", "x?", "x", content, "")).settings
-    assert (same.learner.sigma, same.learner.rate) == (0.5, 0.25)
+    assert (same.learner.sigma, same.learner.learning_rate) == (0.5, 0.25)
     assert (
         other
-        == plan({"data": {"name": "synthetic-mq2007@60"}, "learner": {"rate": 0.25}, "part": "another kind"}).settings[
-            0
-        ]
+        == plan(
+            {"data": {"name": "synthetic-mq2007@60"}, "learner": {"learning_rate": 0.25}, "part": "another kind"}
+        ).settings[0]
     )

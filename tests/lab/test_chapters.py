@@ -39,7 +39,7 @@ def test_a_chapter_makes_one_page_of_all_its_figures(command, tmp_path, real_dat
     assert told[0]["missing"] == MISSING
     calibrated = told[1]["results"][0]["metrics"]
     assert 0 < calibrated["residual"]["mean"] < 3
-    exact = {one["setting"].get("forget.way"): one["metrics"] for one in told[3]["results"]}
+    exact = {one["setting"].get("unlearning.method"): one["metrics"] for one in told[3]["results"]}
     assert exact["shards"]["residual"]["mean"] == 0.0
     assert exact["statistics"]["residual"]["mean"] < 1e-6
     page = (out / "unlearning.html").read_text()

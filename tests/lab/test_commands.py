@@ -90,7 +90,7 @@ def test_a_ranker_that_runs_away_is_told_and_nothing_is_kept(kind, command, tiny
     out = tmp_path / "away"
     answer = command("run", tiny, "--set", f"learner={{kind='{kind}', rate=1e308}}", "--out", out, "--jobs", 1)
     assert answer.code == 2
-    assert "the ranker's parameters are no longer numbers; lower learner.rate (it is 1e+308)" in answer.err
+    assert "the ranker's parameters are no longer numbers; lower learner.learning_rate (it is 1e+308)" in answer.err
     assert not list(out.rglob("*.npz"))
 
 

@@ -246,9 +246,9 @@ def test_lower_is_not_close_and_never_greater(tmp_path):
 
 def test_falling_along_a_key_goes_by_its_values_and_not_by_the_order_of_settings(tmp_path):
     amounts = {3: 0.2, 1: 0.4, 2: 0.3}
-    falling = [(users("perfect", attack={"attackers": m}), final(mean)) for m, mean in amounts.items()]
-    level = [(users("poison", attack={"attackers": m}), final(0.4)) for m in amounts]
-    claim = {"text": "more harm", "kind": "falls-along", "metric": "offline_ndcg@10", "along": "attack.attackers"}
+    falling = [(users("perfect", attack={"num_attackers": m}), final(mean)) for m, mean in amounts.items()]
+    level = [(users("poison", attack={"num_attackers": m}), final(0.4)) for m in amounts]
+    claim = {"text": "more harm", "kind": "falls-along", "metric": "offline_ndcg@10", "along": "attack.num_attackers"}
     claim |= {"left": {}, "by": ["users.clicks"]}
     (said,) = claims(made(tmp_path, *falling, *level), {"claim": [claim]})
     assert said["holds"] is False
@@ -259,8 +259,8 @@ def test_falling_along_a_key_goes_by_its_values_and_not_by_the_order_of_settings
 @pytest.mark.parametrize(("margin", "holds"), [(0.0, False), (0.11, True)])
 def test_rising_along_a_key_may_step_back_by_its_margin(tmp_path, margin, holds):
     amounts = {1: 0.2, 2: 0.4, 3: 0.3}
-    steps = [(users("perfect", attack={"attackers": m}), final(mean)) for m, mean in amounts.items()]
-    claim = {"text": "helps", "kind": "rises-along", "metric": "offline_ndcg@10", "along": "attack.attackers"}
+    steps = [(users("perfect", attack={"num_attackers": m}), final(mean)) for m, mean in amounts.items()]
+    claim = {"text": "helps", "kind": "rises-along", "metric": "offline_ndcg@10", "along": "attack.num_attackers"}
     claim |= {"left": {}, "by": ["users.clicks"], "margin": margin}
     assert claims(made(tmp_path, *steps), {"claim": [claim]})[0]["holds"] is holds
     assert claims(made(tmp_path, *steps[1:]), {"claim": [claim]})[0]["holds"] is False  # ends lower than it began

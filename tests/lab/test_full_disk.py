@@ -13,7 +13,7 @@ from laboratory import ended, singles, start
 
 from foltr.errors import StorageError
 from foltr.lab.runs import store
-from foltr.lab.simulation.evaluation import Single
+from foltr.lab.simulation.evaluation import RunResult
 
 
 def full(*_, **__):
@@ -24,7 +24,7 @@ def over_quota(*_, **__):
     raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
 
 
-SINGLE = Single(np.arange(3), np.ones((3, 3)), np.arange(3), np.ones((2, 3)), np.zeros(5), 7, 0.5)
+SINGLE = RunResult(np.arange(3), np.ones((3, 3)), np.arange(3), np.ones((2, 3)), np.zeros(5), 7, 0.5)
 
 
 @pytest.mark.parametrize("fails", [full, over_quota])

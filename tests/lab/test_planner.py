@@ -10,7 +10,7 @@ from scipy.stats import chi2
 
 from foltr.errors import SpecError
 from foltr.lab.runs import planner, planner_words
-from foltr.lab.runs.planner import Candidate, Tried, Wish
+from foltr.lab.runs.planner import Candidate, Target, Tried
 from foltr.privacy.calibration import gaussian_epsilon
 
 DATA = "synthetic-mq2007@60"
@@ -25,7 +25,7 @@ def small(monkeypatch):
 
 
 def wish(clients=200, epsilon=4.0, delta=1e-5, weeks=1, **more):
-    return Wish(clients, epsilon, delta, weeks, data=DATA, **more)
+    return Target(clients, epsilon, delta, weeks, data=DATA, **more)
 
 
 def plan(*arguments, **more):

@@ -6,7 +6,7 @@ import pytest
 from foltr.federation.round import run
 from foltr.lab.runs.single import execute
 from foltr.lab.simulation import compiled
-from foltr.lab.simulation.evaluation import Single
+from foltr.lab.simulation.evaluation import RunResult
 from foltr.lab.simulation.population import interactions_in, load, task_of
 from foltr.lab.spec.parse import setting
 
@@ -23,16 +23,16 @@ def task(one, seed=1):
 
 def finished(one):
     *_, last = execute(one, load(one.data, 1), 1)
-    assert isinstance(last, Single)
+    assert isinstance(last, RunResult)
     return last
 
 
 def test_poisoning_clients_click_by_the_poison_table_and_the_others_do_not():
     plain = made(federation={"clients": 5, "rounds": 2})
-    poisoned = made(federation={"clients": 5, "rounds": 2}, attack={"by": "poison", "attackers": 2})
+    poisoned = made(federation={"clients": 5, "rounds": 2}, attack={"kind": "poison", "num_attackers": 2})
     before, after = task(plain)[0], task(poisoned)[0]
-    assert after.tamper is None
-    assert after.holdings.users.tolist() == [1, 1, 0, 0, 0]
+    assert after.transform is None
+    assert after.pools.users.tolist() == [1, 1, 0, 0, 0]
     start, clients, steps = np.zeros(46), np.arange(5), np.full(5, 20)
     honest, _ = compiled.engine(before).train(start, clients, steps, round=1)
     mixed, _ = compiled.engine(after).train(start, clients, steps, round=1)
@@ -41,21 +41,21 @@ def test_poisoning_clients_click_by_the_poison_table_and_the_others_do_not():
 
 
 def test_attackers_replace_what_they_send_and_nothing_else():
-    one = made(federation={"clients": 6, "rounds": 1}, attack={"by": "sign_flip", "attackers": 2})
+    one = made(federation={"clients": 6, "rounds": 1}, attack={"kind": "sign_flip", "num_attackers": 2})
     attacked, _ = task(one)
     models, start = np.arange(12.0).reshape(6, 2), np.array([1.0, 1.0])
-    sent = attacked.tamper(models, np.arange(6), start, 1)
+    sent = attacked.transform(models, np.arange(6), start, 1)
     assert np.array_equal(sent[2:], models[2:])
     assert sent[:2].tolist() == (2 * start - models[:2]).tolist()
-    in_a_cohort = attacked.tamper(models, np.array([1, 2, 5, 7, 8, 9]), start, 1)
+    in_a_cohort = attacked.transform(models, np.array([1, 2, 5, 7, 8, 9]), start, 1)
     assert np.array_equal(in_a_cohort[1:], models[1:])  # only client 1 attacks
 
 
 def test_a_rule_reckons_with_the_attackers_there_are_unless_told_otherwise():
-    attack = {"by": "lie", "attackers": 3}
-    assert task(made(federation={"clients": 9}, attack=attack))[0].federation.assumed == 3
-    assert task(made(federation={"clients": 9, "assumed": 1}, attack=attack))[0].federation.assumed == 1
-    assert task(made(federation={"clients": 9}))[0].federation.assumed == 0
+    attack = {"kind": "lie", "num_attackers": 3}
+    assert task(made(federation={"clients": 9}, attack=attack))[0].federation.num_byzantine == 3
+    assert task(made(federation={"clients": 9, "num_byzantine": 1}, attack=attack))[0].federation.num_byzantine == 1
+    assert task(made(federation={"clients": 9}))[0].federation.num_byzantine == 0
 
 
 def test_shared_queries_are_the_servers_and_everybodys():
@@ -64,7 +64,7 @@ def test_shared_queries_are_the_servers_and_everybodys():
         sharing={"fraction": 0.25, "warm_up": 30},
     )  # fmt: skip
     shared, _ = task(one)
-    held = shared.holdings
+    held = shared.pools
     public = set(held.pools[held.start[3] : held.stop[3]].tolist())
     assert len(public) == round(0.25 * len(load(one.data, 1).train.queries))
     for client in range(3):
@@ -99,15 +99,15 @@ def test_personal_rankers_are_tested_each_on_its_clients_queries():
         "federation": {"clients": 4, "interactions": 5, "rounds": 20},
         "partition": {"kind": "intents", "shuffled": False},
     }
-    alone = finished(setting({**tables, "personal": {"kind": "alone"}}))
-    kept = finished(setting({**tables, "personal": {"kind": "offset", "keep": 1.0}}))
+    alone = finished(setting({**tables, "personal": {"kind": "local_only"}}))
+    kept = finished(setting({**tables, "personal": {"kind": "offset", "local_weight": 1.0}}))
     assert alone.offline[0, -1] == pytest.approx(alone.more.mean())
     assert kept.more == pytest.approx(alone.more, abs=1e-6)
 
 
 @pytest.mark.parametrize("way", ["retrain", "calibrated", "logs", "shards", "statistics"])
 def test_a_run_that_forgets_leaves_a_ranker_and_its_costs(way):
-    one = made(federation={"clients": 10, "interactions": 5, "rounds": 20}, forget={"way": way, "parts": 2})
+    one = made(federation={"clients": 10, "interactions": 5, "rounds": 20}, forget={"method": way, "shards": 2})
     single = finished(one)
     further = dict(zip(single.names.tolist(), single.more, strict=True))
     assert 0 < single.offline[0, -1] <= 1

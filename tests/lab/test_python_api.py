@@ -27,14 +27,14 @@ def test_public_names_are_sorted_few_and_complete():
     assert foltr.__all__ == sorted(foltr.__all__)
     assert set(foltr.__all__) == set(foltr._PUBLIC)
     assert len(foltr.__all__) <= 30
-    assert {"load", "run", "Spec", "Result", "Ranker", "Session", "Update"} <= set(foltr.__all__)
+    assert {"load", "run", "Spec", "Result", "Ranker", "Interaction", "Update"} <= set(foltr.__all__)
 
 
 @pytest.mark.parametrize("name", foltr.__all__)
 def test_every_public_name_can_be_had(name):
     found = getattr(foltr, name)
     assert found is getattr(importlib.import_module(foltr._PUBLIC[name]), name)
-    assert found.__doc__ or name in ("Session", "Update")
+    assert found.__doc__ or name in ("Interaction", "Update")
 
 
 def test_nothing_else_is_public():

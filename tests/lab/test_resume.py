@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from laboratory import singles, the_run
 
-from foltr.atomic import whole_file
+from foltr.atomic import atomic_write
 from foltr.lab.runs import store
 from foltr.lab.runs.run import compute, prepare
-from foltr.lab.simulation.evaluation import Single
+from foltr.lab.simulation.evaluation import RunResult
 from foltr.lab.spec.parse import read, setting
 
 
@@ -99,7 +99,7 @@ def another_format(path):
 
 
 def pickled(path):
-    np.savez(path, **dict.fromkeys(Single._fields, np.array([{"a": 1}], dtype=object)))
+    np.savez(path, **dict.fromkeys(RunResult._fields, np.array([{"a": 1}], dtype=object)))
 
 
 def turned_into_a_folder(path):
@@ -168,7 +168,7 @@ def test_what_went_wrong_while_writing_leaves_the_old_file_alone(tmp_path):
     path.write_text("old")
 
     def write():
-        with whole_file(path) as temporary:
+        with atomic_write(path) as temporary:
             temporary.write_text("new and half of")
             raise KeyboardInterrupt
 
@@ -182,7 +182,7 @@ def test_what_went_wrong_while_writing_leaves_the_old_file_alone(tmp_path):
 def test_results_can_be_read_by_whom_the_user_lets_read(tmp_path):
     before = os.umask(0o022)
     try:
-        with whole_file(tmp_path / "shared.txt") as temporary:
+        with atomic_write(tmp_path / "shared.txt") as temporary:
             temporary.write_text("for the group")
     finally:
         os.umask(before)
@@ -202,7 +202,7 @@ def test_the_name_of_a_single_run_covers_what_decides_its_numbers():
         key(checksum="d"),
         key(fold=2),
         key(seed=2),
-        key(learner={"rate": 0.2}),
+        key(learner={"learning_rate": 0.2}),
         key(users={"clicks": "perfect"}),
         key(federation={"rounds": 7}),
         key(privacy={"kind": "fpdgd"}),

@@ -276,7 +276,9 @@ def test_the_name_of_a_run_depends_on_what_it_computes_and_not_on_where(tiny, tm
         return prepare(read(tiny, list(overrides)), tmp_path / "elsewhere").run
 
     assert named() == the_run(finished).name
-    others = {named(one) for one in ("learner.rate=0.2", "runs.seeds=3", "data.folds=1", "data.normalize=zscore")}
+    others = {
+        named(one) for one in ("learner.learning_rate=0.2", "runs.seeds=3", "data.folds=1", "data.normalize=zscore")
+    }
     assert len(others) == 4
     assert named() not in others
 
@@ -354,14 +356,14 @@ def test_a_label_in_the_test_part_that_training_never_saw_is_refused_with_its_li
 
 def test_a_list_longer_than_any_is_refused_with_the_longest(command, refused, tmp_path):
     spec = add(command, tmp_path / "mine", 4, 5)
-    message = refused("run", spec, "--set", "users.shown=6")
-    assert message == "users.shown = 6: the longest list of mine fold 1 has 5 documents; use at most 5"
+    message = refused("run", spec, "--set", "users.k=6")
+    assert message == "users.k = 6: the longest list of mine fold 1 has 5 documents; use at most 5"
 
 
 def test_more_documents_than_there_are_numbers_to_draw_by_are_refused(command, refused, tmp_path, monkeypatch):
     monkeypatch.setattr("foltr.lab.simulation.population.DRAWS", 4)  # a million in truth
     spec = add(command, tmp_path / "mine", 4, 5)
-    message = refused("run", spec, "--set", "users.shown=2")
+    message = refused("run", spec, "--set", "users.k=2")
     assert message.startswith(
         "data.name: the longest list of mine fold 1 has 5 documents; lists are drawn from at most 4"
     )

@@ -26,32 +26,32 @@ def test_a_spec_that_only_names_its_data_is_fpdgd_without_privacy_as_published()
     assert resolved(made()) == {
         "data": {"name": "synthetic-mq2007@60", "folds": "1-5", "normalize": None},
         "ranker": {"kind": "linear"},
-        "learner": {"kind": "pdgd", "rate": 0.1, "losers": "one-below-last-click", "pull": 0.0},
-        "users": {"clicks": "navigational", "model": "cascade", "eta": 1.0, "shown": 10},
+        "learner": {"kind": "pdgd", "learning_rate": 0.1, "negatives": "one-below-last-click", "prox_mu": 0.0},
+        "users": {"clicks": "navigational", "model": "cascade", "eta": 1.0, "k": 10},
         "federation": {
             "kind": "federated",
             "clients": 1000,
             "interactions": 4,
             "rounds": 1000,
             "cohort": None,
-            "turns": False,
-            "rule": "fedavg",
-            "assumed": None,
-            "on_alarm": False,
+            "round_robin": False,
+            "aggregator": "fedavg",
+            "num_byzantine": None,
+            "defend_on_detection": False,
         },
         "privacy": {"kind": "none"},
         "runs": {"seeds": 1, "first_seed": 1, "evaluate_every": None},
         "partition": {"kind": "none"},
         "sharing": {"fraction": 0.0, "warm_up": 0},
         "personal": {"kind": "none"},
-        "attack": {"by": "none", "attackers": 0, "knowledge": "partial"},
+        "attack": {"kind": "none", "num_attackers": 0, "knowledge": "partial"},
         "forget": {
-            "way": "none",
-            "leavers": (0,),
+            "method": "none",
+            "forget_clients": (0,),
             "z": 2.0,
             "keep_every": 10,
             "local_steps": 3,
-            "parts": 5,
+            "shards": 5,
             "ridge": 10.0,
         },
         "audit": {"messages": 0, "queries": 1, "sum": 1, "holders": None, "trained_by": "perfect"},
@@ -73,7 +73,7 @@ def test_other_kinds_have_the_papers_values_too(table, kind, values):
 
 
 def test_evolution_draws_its_streams_independently_unless_told_otherwise():
-    assert made(learner={"kind": "evolution"}).learner.streams == "independent"
+    assert made(learner={"kind": "foltr-es"}).learner.streams == "independent"
 
 
 def test_the_example_of_the_design_is_a_spec():
@@ -81,9 +81,9 @@ def test_the_example_of_the_design_is_a_spec():
         name = "FPDGD with privacy on MQ2007"
         data = { name = "mq2007", folds = "1-5" }
         ranker = { kind = "linear" }
-        learner = { kind = "pdgd", rate = 0.1 }
-        users = { clicks = "navigational", shown = 10 }
-        federation = { clients = 1000, interactions = 4, rounds = 1000, rule = "fedavg" }
+        learner = { kind = "pdgd", learning_rate = 0.1 }
+        users = { clicks = "navigational", k = 10 }
+        federation = { clients = 1000, interactions = 4, rounds = 1000, aggregator = "fedavg" }
         privacy = { kind = "fpdgd", epsilon = 1.2, sensitivity = 3.0 }
         runs = { seeds = 5 }
         sweep = { "users.clicks" = ["perfect", "navigational", "informational"], "privacy.epsilon" = [1.2, 2.3] }
@@ -99,12 +99,14 @@ def test_the_example_of_the_design_is_a_spec():
 
 
 def test_a_label_says_what_sets_a_setting_apart_and_nothing_else():
-    planned = plan({"data": DATA, "sweep": {"users.clicks": ["perfect", "poison"], "learner.rate": [0.1, 0.2]}})
+    planned = plan(
+        {"data": DATA, "sweep": {"users.clicks": ["perfect", "poison"], "learner.learning_rate": [0.1, 0.2]}}
+    )
     assert labels(planned.settings) == [
-        {"learner.rate": 0.1, "users.clicks": "perfect"},
-        {"learner.rate": 0.2, "users.clicks": "perfect"},
-        {"learner.rate": 0.1, "users.clicks": "poison"},
-        {"learner.rate": 0.2, "users.clicks": "poison"},
+        {"learner.learning_rate": 0.1, "users.clicks": "perfect"},
+        {"learner.learning_rate": 0.2, "users.clicks": "perfect"},
+        {"learner.learning_rate": 0.1, "users.clicks": "poison"},
+        {"learner.learning_rate": 0.2, "users.clicks": "poison"},
     ]
 
 
@@ -124,7 +126,7 @@ def test_whole_tables_can_be_swept_and_as_few_keys_as_do_set_them_apart():
 
 SWEPT = {
     "users.clicks": ["perfect", "poison", {"click": [0, 0, 1], "stop": [0, 0, 1]}],
-    "users.shown": [5, 10],
+    "users.k": [5, 10],
     "ranker": [{"kind": "linear"}, {"kind": "mlp"}, {"kind": "mlp", "hidden": 10}],
     "federation": [{"clients": 5}, {"clients": 5, "interactions": [1, 2]}, {"kind": "central"}],
     "part": ["a", "b"],
@@ -143,7 +145,7 @@ def test_a_swept_value_replaces_the_one_in_the_table():
 
 
 def test_a_value_that_is_swept_twice_is_one_setting():
-    assert len(plan({"data": DATA, "sweep": {"users.shown": [5, 5, 6]}}).settings) == 2
+    assert len(plan({"data": DATA, "sweep": {"users.k": [5, 5, 6]}}).settings) == 2
 
 
 def test_users_may_have_a_table_of_their_own_in_a_sweep():
@@ -159,8 +161,8 @@ def test_users_may_have_a_table_of_their_own_in_a_sweep():
     ("override", "path", "value"),
     [
         ("federation.rounds=7", "federation.rounds", 7),
-        ("learner.rate=0.25", "learner.rate", 0.25),
-        ("learner.rate = 1e-3", "learner.rate", 0.001),
+        ("learner.learning_rate=0.25", "learner.learning_rate", 0.25),
+        ("learner.learning_rate = 1e-3", "learner.learning_rate", 0.001),
         ("users.clicks=perfect", "users.clicks", "perfect"),
         ('users.clicks="perfect"', "users.clicks", "perfect"),
         ("data.folds=1-3", "data.folds", "1-3"),
@@ -185,21 +187,21 @@ def test_set_names_the_run_too():
 
 
 def test_the_last_of_several_sets_wins():
-    assert plan({"data": DATA}, ["users.shown=5", "users.shown=6"]).settings[0].users.shown == 6
+    assert plan({"data": DATA}, ["users.k=5", "users.k=6"]).settings[0].users.k == 6
 
 
 def test_set_wins_over_the_sweep_of_the_same_key():
-    spec = {"data": DATA, "sweep": {"users.clicks": ["perfect", "poison"], "users.shown": [5, 6]}}
+    spec = {"data": DATA, "sweep": {"users.clicks": ["perfect", "poison"], "users.k": [5, 6]}}
     planned = plan(spec, ["users.clicks=informational"])
-    assert [(one.users.clicks, one.users.shown) for one in planned.settings] == [
+    assert [(one.users.clicks, one.users.k) for one in planned.settings] == [
         ("informational", 5),
         ("informational", 6),
     ]
 
 
 def test_set_of_a_whole_table_wins_over_a_sweep_inside_it():
-    planned = plan({"data": DATA, "sweep": {"users.shown": [5, 6]}}, ['users={clicks="poison"}'])
-    assert [(one.users.clicks, one.users.shown) for one in planned.settings] == [("poison", 10)]
+    planned = plan({"data": DATA, "sweep": {"users.k": [5, 6]}}, ['users={clicks="poison"}'])
+    assert [(one.users.clicks, one.users.k) for one in planned.settings] == [("poison", 10)]
 
 
 def test_set_of_one_key_holds_in_every_swept_table():
@@ -212,14 +214,14 @@ def test_set_of_one_key_holds_in_every_swept_table():
 
 
 def test_set_can_bring_a_sweep():
-    planned = plan({"data": DATA}, ['sweep={"users.shown" = [3, 4]}'])
-    assert [one.users.shown for one in planned.settings] == [3, 4]
+    planned = plan({"data": DATA}, ['sweep={"users.k" = [3, 4]}'])
+    assert [one.users.k for one in planned.settings] == [3, 4]
 
 
 def test_a_given_spec_is_not_changed_by_reading_it():
-    spec = {"data": dict(DATA), "name": "kept", "sweep": {"users.shown": [5]}}
-    plan(spec, ["data.folds=1", "users.shown=7"])
-    assert spec == {"data": DATA, "name": "kept", "sweep": {"users.shown": [5]}}
+    spec = {"data": dict(DATA), "name": "kept", "sweep": {"users.k": [5]}}
+    plan(spec, ["data.folds=1", "users.k=7"])
+    assert spec == {"data": DATA, "name": "kept", "sweep": {"users.k": [5]}}
 
 
 @pytest.mark.parametrize("override", ["federation.rounds", "=3", " = 3", ""])
@@ -253,7 +255,7 @@ def test_what_is_no_list_of_folds_is_refused_by_its_key(said):
 # --- refusals -------------------------------------------------------------------------------------------------------
 
 GOOD = 'data = { name = "synthetic-mq2007@60" }\n'
-ES = 'learner = { kind = "evolution" }\n'
+ES = 'learner = { kind = "foltr-es" }\n'
 NOTICED = 'privacy = { kind = "randomized-response" }\n'
 
 LOADED = GOOD.replace("@60", "@40")  # what is refused once the data is known
@@ -289,8 +291,8 @@ REFUSALS = {
         ["users", "'angry'", "perfect, navigational, informational, poison"],
     ),
     "unknown click model": (GOOD + 'users = { model = "dbn" }', ["users", "'dbn'", "cascade, position"]),
-    "unknown rule": (GOOD + 'federation = { rule = "mode" }', ["no rule 'mode'", "there are fedavg"]),
-    "unknown attack": (GOOD + 'attack = { by = "magic" }', ["attack", "no attack 'magic'", "poison, lie, fang"]),
+    "unknown rule": (GOOD + 'federation = { aggregator = "mode" }', ["no rule 'mode'", "there are fedavg"]),
+    "unknown attack": (GOOD + 'attack = { kind = "magic" }', ["attack", "no attack 'magic'", "poison, lie, fang"]),
     "half of the clients attack": (
         GOOD + 'federation = { clients = 10 }\nattack = { by = "lie", attackers = 5 }',
         ["5 attackers among 10 clients", "use 0 to 4"],
@@ -299,22 +301,22 @@ REFUSALS = {
         GOOD + 'federation = { clients = 10 }\nattack = { by = "poison", attackers = 5 }',
         ["5 attackers among 10 clients", "use 0 to 4"],
     ),
-    "attackers without an attack": (GOOD + "attack = { attackers = 1 }", ["without an attack", "say attack.by"]),
+    "attackers without an attack": (GOOD + "attack = { num_attackers = 1 }", ["without an attack", "say attack.kind"]),
     "a trimmed mean that leaves nothing": (
-        GOOD + 'federation = { clients = 6, rule = "trimmed_mean", assumed = 3 }',
+        GOOD + 'federation = { clients = 6, aggregator = "trimmed_mean", num_byzantine = 3 }',
         ["'trimmed_mean' with 6 clients cannot assume 3", "use 0 to 2"],
     ),
     "bulyan with too few": (
-        GOOD + 'federation = { clients = 10, rule = "bulyan", assumed = 2 }',
+        GOOD + 'federation = { clients = 10, aggregator = "bulyan", num_byzantine = 2 }',
         ["'bulyan' with 10 clients cannot assume 2", "n >= 4 m + 3", "use 0 to 1"],
     ),
     "a rule for values": (
-        GOOD + 'learner = { kind = "evolution" }\nfederation = { clients = 9, rule = "median" }',
+        GOOD + 'learner = { kind = "foltr-es" }\nfederation = { clients = 9, rule = "median" }',
         ["evolution", "no rule but fedavg"],
     ),
     "an alarm over cohorts": (
-        GOOD + 'federation = { clients = 9, cohort = 5, rule = "median", on_alarm = true }',
-        ["federation.on_alarm watches the same clients"],
+        GOOD + 'federation = { clients = 9, cohort = 5, aggregator = "median", defend_on_detection = true }',
+        ["federation.defend_on_detection watches the same clients"],
     ),
     "fedper without a layer": (
         GOOD + 'federation = { clients = 4 }\npersonal = { kind = "fedper" }',
@@ -351,7 +353,7 @@ REFUSALS = {
     ),
     "forgetting with rounds too far apart": (
         LOADED + 'federation = { clients = 10, interactions = 5, rounds = 20 }\n'
-        'forget = { way = "calibrated", keep_every = 21 }',
+        'forget = { method = "calibrated", keep_every = 21 }',
         ["keep_every = 21: use 1 .. 20"],
     ),
     "forgetting with as many steps": (
@@ -370,18 +372,20 @@ REFUSALS = {
     "sharing what all have": (GOOD + "sharing = { fraction = 0.1 }", ["everybody holds every query already"]),
     "a warm-up of personal rankers": (
         GOOD + 'federation = { clients = 3, interactions = 5 }\npartition = { kind = "labels" }\n'
-        'personal = { kind = "alone" }\nsharing = { fraction = 0.1, warm_up = 10 }',
+        'personal = { kind = "local_only" }\nsharing = { fraction = 0.1, warm_up = 10 }',
         ["sharing.warm_up is for pdgd and one ranker for all"],
     ),
     "a pull without rounds": (
         GOOD + 'federation = { kind = "central" }\nlearner = { pull = 0.1 }',
-        ["learner.pull goes back to the start of a round"],
+        ["learner.prox_mu goes back to the start of a round"],
     ),
     "unknown scaling": (
         'data = { name = "mq2007", normalize = "log" }',
         ["data.normalize: no scaling 'log'", "none, query-minmax, zscore"],
     ),
-    "text for a number": (GOOD + 'learner = { rate = "fast" }', ["learner.rate: expected `float`, got `str`"]),
+    "text for a number": (
+        GOOD + 'learner = { learning_rate = "fast" }',
+        ["learner.learning_rate: expected `float`, got `str`"]),
     "fraction for a count": (GOOD + "federation = { rounds = 1.5 }", ["federation.rounds: expected `int`"]),
     "number for a table": (GOOD + "federation = 3", ["federation: expected a table such as federation ="]),
     "number for a name": ('data = { name = "mq2007" }\nname = 3', ["name: expected a text in quotes, got 3"]),
@@ -397,7 +401,7 @@ REFUSALS = {
         GOOD + "federation = { rounds = 1180591620717411303424 }",
         ["federation.rounds = 1180591620717411303424", "at most 1,000,000,000"],
     ),
-    "nothing shown": (GOOD + "users = { shown = 0 }", ["users.shown: expected `int` >= 1"]),
+    "nothing shown": (GOOD + "users = { k = 0 }", ["users.k: expected `int` >= 1"]),
     "no seeds": (GOOD + "runs = { seeds = 0 }", ["runs.seeds: expected `int` >= 1"]),
     "seed too large": (GOOD + "runs = { first_seed = 9223372036854775807 }", ["runs.first_seed: expected `int` <= "]),
     "negative epsilon": (
@@ -408,7 +412,9 @@ REFUSALS = {
         GOOD + 'privacy = { kind = "fpdgd", epsilon = nan }',
         ["privacy.epsilon: expected `float` > 0"],
     ),
-    "infinite rate": (GOOD + "learner = { rate = inf }", ["learner.rate = inf: expected a finite number"]),
+    "infinite rate": (
+        GOOD + "learner = { learning_rate = inf }",
+        ["learner.learning_rate = inf: expected a finite number"]),
     "p of zero": (
         GOOD + ES + 'privacy = { kind = "randomized-response", p = 0 }',
         ["privacy.p: expected `float` > 0"],
@@ -431,20 +437,20 @@ REFUSALS = {
     ),
     "evolution without clients": (
         GOOD + ES + 'federation = { kind = "central" }',
-        ['learner.kind = "evolution" needs clients', "use federation ="],
+        ['learner.kind = "foltr-es" needs clients', "use federation ="],
     ),
     "evolution with noise on parameters": (
         GOOD + ES + 'privacy = { kind = "fpdgd" }',
         ['privacy.kind = "fpdgd"', 'use "randomized-response"'],
     ),
     "a rule over secure sums": (
-        GOOD + 'federation = { clients = 10, rule = "krum" }\n'
+        GOOD + 'federation = { clients = 10, aggregator = "krum" }\n'
         'privacy = { kind = "gaussian" }\n',
-        ['federation.rule = "krum" looks at single updates', "secure aggregation hides", "use fedavg"],
+        ['federation.aggregator = "krum" looks at single updates', "secure aggregation hides", "use fedavg"],
     ),
     "turns without a cohort": (
-        GOOD + 'federation = { turns = true }\n',
-        ["federation.turns", "federation.cohort"],
+        GOOD + 'federation = { round_robin = true }\n',
+        ["federation.round_robin", "federation.cohort"],
     ),
     "honest noise on unequal weights": (
         GOOD + 'federation = { interactions = [1, 2] }\n'
@@ -452,7 +458,7 @@ REFUSALS = {
         ["equal weights", "federation.interactions"],
     ),
     "honest noise for evolution": (
-        GOOD + 'learner = { kind = "evolution" }\n'
+        GOOD + 'learner = { kind = "foltr-es" }\n'
         'privacy = { kind = "gaussian" }\n',
         ['privacy.kind = "gaussian" noises parameters', '"randomized-response"'],
     ),
@@ -462,7 +468,7 @@ REFUSALS = {
     ),
     "pdgd with randomised response": (
         GOOD + NOTICED,
-        ['privacy.kind = "randomized-response" belongs to learner.kind = "evolution"', 'use "gaussian"'],
+        ['privacy.kind = "randomized-response" belongs to learner.kind = "foltr-es"', 'use "gaussian"'],
     ),
     "pdgd on units that are all zero": (
         GOOD + 'ranker = { kind = "mlp", activation = "relu" }',
@@ -481,8 +487,8 @@ REFUSALS = {
         ["federation.interactions: antithetic evolution", "use at least 2"],
     ),
     "dcg of one document": (
-        GOOD + 'learner = { kind = "evolution", objective = "dcg" }\nusers = { shown = 1 }',
-        ["users.shown: the dcg objective needs a list of at least 2"],
+        GOOD + 'learner = { kind = "foltr-es", objective = "dcg" }\nusers = { shown = 1 }',
+        ["users.k: the dcg objective needs a list of at least 2"],
     ),
     "folds that are none": ('data = { name = "synthetic-mq2007@60", folds = "first" }', ["data.folds = 'first'"]),
     "folds turned round": ('data = { name = "synthetic-mq2007@60", folds = "5-1" }', ["data.folds = '5-1'"]),
@@ -501,8 +507,8 @@ REFUSALS = {
     "data that is not here": ('data = { name = "yahoo" }', ["is not on this machine", "foltr data add yahoo PATH"]),
     "synthetic data of no size": ('data = { name = "synthetic-mq2007@x" }', ["'synthetic-mq2007@x'", "@QUERIES"]),
     "more shown than any list has": (
-        GOOD.replace("@60", "@5") + "users = { shown = 100 }",
-        ["users.shown = 100: the longest list of synthetic-mq2007@5 fold 1 has", "use at most"],
+        GOOD.replace("@60", "@5") + "users = { k = 100 }",
+        ["users.k = 100: the longest list of synthetic-mq2007@5 fold 1 has", "use at most"],
     ),
     "not TOML": ('data = { name = "mq2007" }\nfederation = {\n', ["not TOML", "line 2, column 15"]),
     "half a line": ('data = { name = "mq2007" }\n\nlearner rate\n', ["not TOML", "line 3, column 9"]),

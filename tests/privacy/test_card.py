@@ -17,7 +17,7 @@ from foltr.privacy.mechanisms import Fpdgd, RandomizedResponse
 from foltr.privacy.papers import fpdgd_event, response_event
 
 FEATURES = 46
-EVOLUTION = {"learner": {"kind": "evolution"}}
+EVOLUTION = {"learner": {"kind": "foltr-es"}}
 
 
 def setting(privacy=None, federation=None, **more):
@@ -76,7 +76,7 @@ def test_without_a_mechanism_nothing_is_private():
 
 
 def test_who_learns_alone_tells_nobody():
-    made = card(personal={"kind": "alone"})
+    made = card(personal={"kind": "local_only"})
     assert [one["epsilon"] for one in made["adversaries"]] == [0.0]
     assert made["visible"] == []
 
@@ -123,8 +123,8 @@ def test_laplace_shares_hold_together_or_not_at_all():
 @pytest.mark.parametrize(
     "more",
     [
-        {"attack": {"by": "lie", "attackers": 2}},
-        {"federation": {"clients": 10, "rule": "median"}},
+        {"attack": {"kind": "lie", "num_attackers": 2}},
+        {"federation": {"clients": 10, "aggregator": "median"}},
         {"federation": {"clients": 10, "interactions": (1, 2)}},
     ],
     ids=["attackers send no noise", "a median is no sum", "uneven weights are no sum"],

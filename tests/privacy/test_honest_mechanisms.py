@@ -1,4 +1,4 @@
-"""Honest mechanisms: what leaves is bounded, the noise is as large as stated, the clip follows its quantile."""
+"""UserLevelDP mechanisms: what leaves is bounded, the noise is as large as stated, the clip follows its quantile."""
 
 import math
 
@@ -75,9 +75,9 @@ def test_half_of_the_shares_have_half_of_the_variance():
 
 
 def test_noise_is_sized_for_those_who_are_sure_to_be_there():
-    assert noise_holders(Gaussian(present=0.9), 1000) == 900
-    assert noise_holders(Gaussian(present=0.01), 10) == 1
-    assert noise_holders(Gaussian(trust="nobody"), 1000) == 1
+    assert noise_holders(Gaussian(min_participation=0.9), 1000) == 900
+    assert noise_holders(Gaussian(min_participation=0.01), 10) == 1
+    assert noise_holders(Gaussian(trust="local"), 1000) == 1
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from slow_rules import ORACLES, distance
 
 from foltr.errors import SpecError
-from foltr.federation.aggregators import RULES, check_rule, fedavg, most_bad, weighted_sum
+from foltr.federation.aggregators import AGGREGATORS, check_aggregator, fedavg, max_byzantine, weighted_sum
 from foltr.federation.krum import distances
 from foltr.rng import stream
 
-ROBUST = [name for name in RULES if name != "fedavg"]
+ROBUST = [name for name in AGGREGATORS if name != "fedavg"]
 SEEDS = st.integers(0, 2**32)
-rules = pytest.mark.parametrize("rule", RULES)
+rules = pytest.mark.parametrize("rule", AGGREGATORS)
 
 
 def scene(seed, clients, width=4, spread=1.0):
@@ -25,12 +25,12 @@ def scene(seed, clients, width=4, spread=1.0):
 
 
 def apply(rule, updates, weights, start, bad=0):
-    return RULES[rule](updates, weights, bad=bad, start=start)
+    return AGGREGATORS[rule](updates, weights, bad=bad, start=start)
 
 
 def sizes(rule, *, no_ties=False):
     """(clients, bad) that the rule allows. No ties: nobody is judged by a single neighbour, where pairs always tie."""
-    pairs = [(n, m) for n in range(1, 19) for m in range(most_bad(rule, n) + 1)]
+    pairs = [(n, m) for n in range(1, 19) for m in range(max_byzantine(rule, n) + 1)]
     if no_ties and rule in ("krum", "multi_krum"):
         return [(n, m) for n, m in pairs if n - m - 2 >= 2]
     if no_ties and rule == "bulyan":
@@ -77,7 +77,7 @@ def test_all_rules_agree_on_identical_updates(rule, data, seed):
     assert apply(rule, updates, weights, start, bad) == pytest.approx(updates[0], abs=1e-14)
 
 
-@pytest.mark.parametrize("rule", [name for name in RULES if name != "geometric_median"])
+@pytest.mark.parametrize("rule", [name for name in AGGREGATORS if name != "geometric_median"])
 @given(data=st.data(), seed=SEEDS)
 def test_every_rule_equals_its_slow_oracle(rule, data, seed):
     clients, bad = data.draw(st.sampled_from(sizes(rule)))
@@ -103,7 +103,7 @@ def test_no_point_is_nearer_to_all_than_the_geometric_median(seed, clients):
 
 
 def attacked(rule, seed, size):
-    """Honest updates of more than half of the clients, and as many arbitrary ones as the rule bears."""
+    """UserLevelDP updates of more than half of the clients, and as many arbitrary ones as the rule bears."""
     draws = stream(seed, purpose="choice")
     clients, bad = [(n, m) for n, m in sizes(rule) if m > 0][size % 10]
     updates, weights, start = scene(seed, clients)
@@ -175,7 +175,7 @@ def test_bounded_steps_by_hand():
 
 
 @pytest.mark.parametrize(
-    ("rule", "weighs"), [(rule, rule in {"fedavg", "geometric_median", "norm_bounding"}) for rule in RULES]
+    ("rule", "weighs"), [(rule, rule in {"fedavg", "geometric_median", "norm_bounding"}) for rule in AGGREGATORS]
 )
 def test_interactions_weigh_where_the_paper_has_weights(rule, weighs):
     updates, _, start = scene(3, 7)
@@ -298,18 +298,18 @@ def test_overflow_in_the_matrix_product_is_far_away_and_never_nan():
 )
 def test_the_allowed_range_of_attackers(rule, clients, most):
     for bad in range(most + 1):
-        check_rule(rule, clients, bad)
+        check_aggregator(rule, clients, bad)
     for bad in (-1, most + 1, clients):
         with pytest.raises(SpecError, match=f"use 0 to {most}"):
-            check_rule(rule, clients, bad)
+            check_aggregator(rule, clients, bad)
 
 
 @pytest.mark.parametrize("rule", ["krum", "multi_krum", "bulyan"])
 def test_rules_of_neighbours_need_three_clients(rule):
     with pytest.raises(SpecError, match="at least 3"):
-        check_rule(rule, 2, 0)
+        check_aggregator(rule, 2, 0)
 
 
 def test_a_wrong_name_lists_the_rules():
     with pytest.raises(SpecError, match="no rule 'mode'; there are fedavg, krum, multi_krum"):
-        check_rule("mode", 10, 1)
+        check_aggregator("mode", 10, 1)

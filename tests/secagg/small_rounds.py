@@ -77,7 +77,7 @@ def until(fed, stage, silent=()):
 
 
 def answers(states, requests, silent=()):
-    """Honest replies; the states move on."""
+    """UserLevelDP replies; the states move on."""
     replies = {}
     for client, request in requests.items():
         if client not in silent:

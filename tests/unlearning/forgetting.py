@@ -9,7 +9,7 @@ from foltr.learners.pdgd import Pdgd
 from foltr.privacy.mechanisms import NoPrivacy
 from foltr.rankers import Linear
 from foltr.rng import stream
-from foltr.types import Dataset, Session
+from foltr.types import Dataset, Interaction
 
 COUNTS = [3, 12, 25, 9, 41, 1, 17]
 WIDTH = 6
@@ -30,7 +30,7 @@ def small(federation=None, *, ranker=None, losers="one-below-last-click", users=
     """A task of a few clients and rounds."""
     behaviours = tuple(behaviour(each, grades=3) for each in users)
     federation = federation or Federated(5, 4, 9)
-    return Task(collection(), 3, behaviours, ranker or Linear(), Pdgd(losers=losers), federation, NoPrivacy(), seed)
+    return Task(collection(), 3, behaviours, ranker or Linear(), Pdgd(negatives=losers), federation, NoPrivacy(), seed)
 
 
 def last(rounds):
@@ -48,7 +48,9 @@ def learnt_slowly(task, log, leavers=()):
             model = parameters.copy()
             for row in rows:
                 session = session_of(task, log, row, model)
-                model = model + task.learner.rate * pdgd.gradient(session, task.ranker, model, task.learner.losers)
+                model = model + task.learner.learning_rate * pdgd.gradient(
+                    session, task.ranker, model, task.learner.negatives
+                )
             total, searches = total + len(rows) * model, searches + len(rows)
         parameters = total / searches if searches else parameters
     return parameters
@@ -60,4 +62,4 @@ def session_of(task, log, row, model):
     features = task.train.features[task.train.offsets[query] : task.train.offsets[query + 1]]
     shown = log.rankings[row] >= 0
     ranking, clicks = log.rankings[row][shown].astype(int), log.clicks[row][shown]
-    return Session(features, ranking, clicks, task.ranker.score(model, features), int(log.rounds[row]))
+    return Interaction(features, ranking, clicks, task.ranker.score(model, features), int(log.rounds[row]))

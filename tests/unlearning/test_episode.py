@@ -30,7 +30,7 @@ def final(part):
 
 
 def test_the_four_models_are_made_as_they_are_named(lived):
-    attacked = list(federate(TASK, ENGINE, keep_every=4, tamper=negate([5], 2.0)))
+    attacked = list(federate(TASK, ENGINE, keep_every=4, transform=negate([5], 2.0)))
     assert np.array_equal(final(lived.honest), last(federate(TASK, ENGINE)))
     assert np.array_equal(final(lived.attacked), attacked[-1].parameters)
     assert np.array_equal(final(lived.retrained), last(federate(TASK, ENGINE, without=[5])))
@@ -99,7 +99,7 @@ def test_exact_ways_leave_no_residual(exact, way):
 
 def test_replay_of_logs_is_the_slow_way_on_the_others_logs(exact):
     engine = recorder(TASK)
-    attacked = last(federate(TASK, engine, tamper=negate([5], 2.0)))
+    attacked = last(federate(TASK, engine, transform=negate([5], 2.0)))
     assert np.array_equal(exact["logs"].before, attacked)
     slow = learnt_slowly(TASK, log_of(engine), [5])
     assert residual(exact["logs"].parameters, slow) < 1e-9

@@ -6,7 +6,7 @@ from forgetting import collection, last, learnt_slowly, session_of, small
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foltr._kernels.cohort import Holdings
+from foltr._kernels.cohort import ClientPools
 from foltr._kernels.normalizers import weigh_list
 from foltr._kernels.pdgd import pair_weights
 from foltr._kernels.workspace import scratch
@@ -15,7 +15,7 @@ from foltr.errors import SpecError, StorageError
 from foltr.federation.round import Central, Federated, run
 from foltr.lab.simulation import compiled
 from foltr.learners import pdgd
-from foltr.learners.foltr_es import Evolution
+from foltr.learners.foltr_es import FoltrEs
 from foltr.rankers import Linear, Mlp
 from foltr.rankers.plackett_luce import log_mass
 from foltr.types import DRAWN
@@ -24,15 +24,15 @@ from foltr.unlearning.recording import log_of, recorder
 from foltr.unlearning.rounds import federate
 
 # clients 0 and 1 hold the first four queries, 2 .. 4 the others; whoever searches with client 4 is drawn each time
-SKEWED = Holdings(np.arange(7), np.array([0, 0, 4, 4, 4]), np.array([4, 4, 7, 7, 7]), np.array([0, 1, 0, 1, DRAWN]))
+SKEWED = ClientPools(np.arange(7), np.array([0, 0, 4, 4, 4]), np.array([4, 4, 7, 7, 7]), np.array([0, 1, 0, 1, DRAWN]))
 TASKS = {
     "linear": small(),
     "patterned": small(Federated(5, (4, 2, 3), 6)),
     "cohort": small(Federated(20, 3, 8, cohort=4)),
     "all-shown": small(losers="all-shown"),
-    "long lists": small(users=[Users("navigational", shown=12)]),
+    "long lists": small(users=[Users("navigational", k=12)]),
     "sigmoid": small(ranker=Mlp(4)),
-    "skewed": small()._replace(holdings=SKEWED),
+    "skewed": small()._replace(pools=SKEWED),
 }
 
 
@@ -160,7 +160,7 @@ def test_weights_of_a_given_list_are_those_of_pdgd(spread, drawn, pattern):
     room = weighed(scores, ranking)
     room.clicks[:] = clicks
     found = pair_weights(len(ranking), False, room)
-    slow = pdgd.list_weights(pdgd.Session(np.empty((0, 0)), ranking, clicks, scores, 0))
+    slow = pdgd.list_weights(pdgd.Interaction(np.empty((0, 0)), ranking, clicks, scores, 0))
     assert bool(found) == bool(pdgd.preferences(clicks))
     assert room.weights[: len(ranking)] == pytest.approx(slow, rel=1e-7, abs=1e-12)
 
@@ -189,9 +189,9 @@ def test_a_recorder_refuses_what_it_cannot_write_down():
     with pytest.raises(SpecError, match="train with the recorder first"):
         log_of(recorder(task))
     with pytest.raises(SpecError, match="pdgd"):
-        recorder(task._replace(learner=Evolution()))
+        recorder(task._replace(learner=FoltrEs()))
     with pytest.raises(SpecError, match="use pull = 0"):
-        recorder(task._replace(learner=pdgd.Pdgd(pull=0.1)))
+        recorder(task._replace(learner=pdgd.Pdgd(prox_mu=0.1)))
     batch = task._replace(federation=Central(8, 2))
     with pytest.raises(SpecError, match="federated"):
         list(run(batch, recorder(batch)))

@@ -8,7 +8,7 @@ from forgetting import small
 from foltr.errors import SpecError
 from foltr.federation.round import Central, Federated
 from foltr.federation.schedule import pick
-from foltr.learners.foltr_es import Evolution
+from foltr.learners.foltr_es import FoltrEs
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.mechanisms import Fpdgd
 from foltr.rankers import Mlp
@@ -49,12 +49,12 @@ def test_a_request_out_of_range_names_the_range(wrong, said):
     ("change", "said"),
     [
         ({"federation": Central(1, 100)}, "needs a federation"),
-        ({"learner": Evolution()}, "use learner kind = 'pdgd'"),
-        ({"learner": Pdgd(pull=0.1)}, "leave out `pull`"),
+        ({"learner": FoltrEs()}, "use learner kind = 'pdgd'"),
+        ({"learner": Pdgd(prox_mu=0.1)}, "leave out `pull`"),
         ({"warm_up": 100}, "leave out"),
-        ({"tamper": negate([1], 2.0)}, "without other attackers"),
+        ({"transform": negate([1], 2.0)}, "without other attackers"),
         ({"privacy": Fpdgd()}, "use privacy kind = 'none'"),
-        ({"federation": Federated(10, 5, 100, rule="median")}, "use rule = 'fedavg'"),
+        ({"federation": Federated(10, 5, 100, aggregator="median")}, "use rule = 'fedavg'"),
         ({"federation": Federated(10, 1, 100)}, "use interactions = 2 or more"),
         ({"federation": Federated(10, (5, 2), 100)}, "use 1 .. 1"),
         ({"federation": Federated(10, 5, 10**7), "ranker": Mlp(1024)}, "use keep_every ="),

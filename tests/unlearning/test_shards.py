@@ -16,9 +16,9 @@ from foltr.unlearning.shards import assign, forget, learn_shard, merged, train
 TASK = small(Federated(7, (4, 2, 3), 6))
 
 
-def trained(shards, tamper=None):
+def trained(shards, transform=None):
     engine = recorder(TASK)
-    return train(TASK, engine, assign(TASK, shards), tamper), log_of(engine)
+    return train(TASK, engine, assign(TASK, shards), transform), log_of(engine)
 
 
 def test_clients_are_dealt_in_turn():

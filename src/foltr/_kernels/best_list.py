@@ -9,14 +9,14 @@ from foltr._kernels.simd.lanes import LANES
 from foltr._kernels.simd.leaders import GROUP, LEADERS, leaders
 from foltr._kernels.simd.masses import highest
 from foltr._kernels.simd.race import PLACES
-from foltr._kernels.workspace import Scratch
+from foltr._kernels.workspace import Workspace
 from foltr.types import Array
 
 _LEAST = 1e-290  # how far behind the best a key counts at least: no digit of a place makes it a subnormal
 
 
 @kernel
-def best_list(count: int, shown: int, room: Scratch) -> None:
+def best_list(count: int, shown: int, room: Workspace) -> None:
     """The best of the scored documents, found without branches and checked; what is in doubt is sorted plainly.
 
     Keys are how far documents are behind the best, with the place in the last digits: those digits are lost.
@@ -41,7 +41,7 @@ def best_list(count: int, shown: int, room: Scratch) -> None:
 
 
 @kernel
-def _in_order(count: int, shown: int, room: Scratch) -> bool:
+def _in_order(count: int, shown: int, room: Workspace) -> bool:
     """Ranks the leaders; false if their scores are not in order, or if one that was left out is above the last."""
     scores, ranking, digits = room.scores, room.ranking, room.leading.view(np.int64)
     before, falling = math.inf, True

@@ -27,7 +27,7 @@ def collection_of(train: Dataset, grades: int) -> Collection:
     return Collection(features, labels, offsets, ideal_dcg(labels, offsets, grades), gain_table(grades))
 
 
-class Holdings(NamedTuple):
+class ClientPools(NamedTuple):
     """Whose queries and whose way of clicking, where clients are not all alike."""
 
     pools: Array  # queries; client c draws from pools[start[c] : stop[c]]
@@ -36,10 +36,10 @@ class Holdings(NamedTuple):
     users: Array  # [clients] which click behaviour, or DRAWN
 
 
-def everything(clients: Array, *, queries: int, behaviours: int) -> Holdings:
+def everything(clients: Array, *, queries: int, behaviours: int) -> ClientPools:
     """These clients hold every query, and take turns in how they click."""
     start, stop = np.zeros(len(clients), dtype=np.int64), np.full(len(clients), queries)
-    return Holdings(np.arange(queries), start, stop, clients % behaviours)
+    return ClientPools(np.arange(queries), start, stop, clients % behaviours)
 
 
 class Cohort(NamedTuple):

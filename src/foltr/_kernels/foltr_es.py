@@ -8,7 +8,7 @@ from foltr._kernels.prefetching import ahead, fetch
 from foltr._kernels.rng import CLICKS, PERTURBATION, PRIVATISE, QUERIES, address, uniform_at
 from foltr._kernels.scoring import score_list
 from foltr._kernels.simd.normals import NORMALS, fill_normals
-from foltr._kernels.workspace import Scratch
+from foltr._kernels.workspace import Workspace
 from foltr.types import Array
 
 
@@ -16,7 +16,7 @@ from foltr.types import Array
 def measure_clients(
     data: Collection, cohort: Cohort, click: Array, stop: Array, seed: int, round: int, parameters: Array,
     hidden: int, relu: bool, sigma: float, antithetic: bool, coupled: bool, by_pattern: bool, p: float,
-    outcomes: Array, room: Scratch, perturbations: Array, values: Array, ndcg: Array, max_rr: Array,
+    outcomes: Array, room: Workspace, perturbations: Array, values: Array, ndcg: Array, max_rr: Array,
 ) -> None:  # fmt: skip
     """Fills perturbations [clients, P] and values [clients, 2]: the mean objective under +e and -e.
 

@@ -9,7 +9,7 @@ from foltr._kernels.plackett_luce import draw_list
 from foltr._kernels.prefetching import ahead
 from foltr._kernels.rng import CLICKS, QUERIES, RANKING, address
 from foltr._kernels.scoring import score_list
-from foltr._kernels.workspace import Scratch
+from foltr._kernels.workspace import Workspace
 from foltr.types import Array
 
 
@@ -17,7 +17,7 @@ from foltr.types import Array
 def step_clients(
     data: Collection, cohort: Cohort, click: Array, stop: Array, seed: int, round: int, first_step: int,
     recording: bool, parameters: Array, hidden: int, relu: bool, rate: float, all_shown: bool,
-    room: Scratch, out: Array, ndcg: Array, max_rr: Array,
+    room: Workspace, out: Array, ndcg: Array, max_rr: Array,
     queries: Array, rankings: Array, clicks: Array,
 ) -> None:  # fmt: skip
     """Fills out [clients, P]. The searches of client c are the rows slots[c] .. slots[c] + steps[c] of the log.
@@ -61,7 +61,7 @@ def step_clients(
 @kernel
 def search(
     data: Collection, first: int, count: int, length: int, click: Array, stop: Array, seed: int, round: int,
-    client: int, step: int, room: Scratch,
+    client: int, step: int, room: Workspace,
 ) -> None:  # fmt: skip
     """One person's list and clicks, from the same random numbers as in `train_clients`."""
     ranking_at = address(seed, round, client, RANKING)

@@ -9,12 +9,12 @@ from foltr._kernels.compile import kernel
 from foltr._kernels.exponential import sigmoid
 from foltr._kernels.simd.layers import BLOCK, unit_sums, whole_blocks
 from foltr._kernels.simd.products import ROWS, add_rows, rows_at
-from foltr._kernels.workspace import Scratch
+from foltr._kernels.workspace import Workspace
 from foltr.types import Array
 
 
 @kernel
-def score_mlp(features: Array, first: int, count: int, theta: Array, hidden: int, relu: bool, room: Scratch) -> None:
+def score_mlp(features: Array, first: int, count: int, theta: Array, hidden: int, relu: bool, room: Workspace) -> None:
     """Scores of documents first .. first + count, and what their units put out."""
     width, every = features.shape[1], whole_blocks(hidden)
     turn(theta, hidden, width, every, room.turned)
@@ -54,7 +54,7 @@ def put_out(upper: Array, hidden: int, relu: bool, units: Array, every: int, sco
 
 @kernel
 def add_mlp_gradient(
-    features: Array, shown: int, theta: Array, hidden: int, relu: bool, room: Scratch, out: Array
+    features: Array, shown: int, theta: Array, hidden: int, relu: bool, room: Workspace, out: Array
 ) -> None:
     """out += gradient of sum(steps * score) at theta, by which the list was scored; `out` may be theta."""
     width, every = features.shape[1], whole_blocks(hidden)

@@ -6,13 +6,13 @@ import numpy as np
 
 from foltr._kernels.compile import kernel
 from foltr._kernels.exponential import exp_of_nonpositive
-from foltr._kernels.workspace import Scratch
+from foltr._kernels.workspace import Workspace
 
 FADED = 1e-100  # of the largest mass: where a shown document has less, ranks get scales of their own
 
 
 @kernel
-def weigh_list(count: int, shown: int, room: Scratch) -> None:
+def weigh_list(count: int, shown: int, room: Workspace) -> None:
     """What `draw_list` leaves for a drawn list, for one that is given: masses at each rank under the current scores.
 
     Summed from the last rank upwards, so that nothing is ever subtracted.
@@ -39,7 +39,7 @@ def weigh_list(count: int, shown: int, room: Scratch) -> None:
 
 
 @kernel
-def weigh_across_scales(count: int, shown: int, room: Scratch) -> None:
+def weigh_across_scales(count: int, shown: int, room: Workspace) -> None:
     """The same where a shown document has next to no mass beside the others: a list that was drawn once need not be
     likely now. A rank's shift is the best score that remains there, less the rank: no two are alike, so that
     `pair_weights` compares scores and not masses that have faded.
@@ -68,7 +68,7 @@ def weigh_across_scales(count: int, shown: int, room: Scratch) -> None:
 
 
 @kernel
-def mark(shown: int, listed: bool, room: Scratch) -> None:
+def mark(shown: int, listed: bool, room: Workspace) -> None:
     """Which documents are in the list; none is marked between lists."""
     for rank in range(shown):
         room.listed[room.ranking[rank]] = listed

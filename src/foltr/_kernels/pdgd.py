@@ -18,7 +18,7 @@ from foltr._kernels.simd.lanes import LANES
 from foltr._kernels.simd.pairs import weigh
 from foltr._kernels.simd.products import add_rows
 from foltr._kernels.simd.race import HEAT, PLACES
-from foltr._kernels.workspace import Scratch
+from foltr._kernels.workspace import Workspace
 from foltr.types import Array
 
 DRAWS = PLACES + 1  # numbers set aside for drawing one list, one for each document
@@ -28,7 +28,7 @@ DRAWS = PLACES + 1  # numbers set aside for drawing one list, one for each docum
 def train_clients(
     data: Collection, cohort: Cohort, click: Array, stop: Array, seed: int, round: int, first_step: int,
     starts: Array, hidden: int, relu: bool, rate: float, all_shown: bool, pull: float, clip: float, summed: bool,
-    room: Scratch, out: Array, ndcg: Array, max_rr: Array,
+    room: Workspace, out: Array, ndcg: Array, max_rr: Array,
 ) -> None:  # fmt: skip
     """Fills out [clients, P] with each client's parameters, and the online measures of each interaction.
 
@@ -86,7 +86,7 @@ def train_clients(
 
 
 @kernel
-def pair_weights(shown: int, all_shown: bool, room: Scratch) -> int:
+def pair_weights(shown: int, all_shown: bool, room: Workspace) -> int:
     """Sum of pair weights for each shown document; returns how many of them are in pairs, counted from the top."""
     clicks, weights, winners, losers = room.clicks, room.weights, room.winners, room.losers
     last, won, lost = -1, 0, 0
@@ -119,7 +119,7 @@ def pair_weights(shown: int, all_shown: bool, room: Scratch) -> int:
 
 
 @kernel
-def weigh_pairs(won: int, lost: int, reach: int, room: Scratch) -> None:
+def weigh_pairs(won: int, lost: int, reach: int, room: Workspace) -> None:
     """rho * sigma' of every pair, several at a time."""
     pairs = room.pairs
     at = 0
@@ -134,7 +134,7 @@ def weigh_pairs(won: int, lost: int, reach: int, room: Scratch) -> None:
 
 
 @kernel
-def weigh_pairs_across_scales(won: int, lost: int, room: Scratch) -> None:
+def weigh_pairs_across_scales(won: int, lost: int, room: Workspace) -> None:
     at = 0
     for winner in room.winners[:won]:
         for loser in room.losers[:lost]:
@@ -143,7 +143,7 @@ def weigh_pairs_across_scales(won: int, lost: int, room: Scratch) -> None:
 
 
 @kernel
-def pair_weight_across_scales(i: int, j: int, room: Scratch) -> float:
+def pair_weight_across_scales(i: int, j: int, room: Workspace) -> float:
     """rho * sigma' of the documents at ranks i < j from scores, where the shift changed somewhere in the list."""
     upper, lower = room.scores[room.ranking[i]], room.scores[room.ranking[j]]
     ratio = math.exp(-abs(upper - lower))
@@ -156,7 +156,7 @@ def pair_weight_across_scales(i: int, j: int, room: Scratch) -> float:
 
 @kernel
 def add_gradient(
-    features: Array, first: int, shown: int, theta: Array, hidden: int, relu: bool, rate: float, room: Scratch,
+    features: Array, first: int, shown: int, theta: Array, hidden: int, relu: bool, rate: float, room: Workspace,
     out: Array,
 ) -> None:  # fmt: skip
     """out += rate * gradient of sum(weights * score) at theta, by which the list was scored."""

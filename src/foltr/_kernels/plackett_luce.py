@@ -17,12 +17,12 @@ from foltr._kernels.simd.lanes import LANES
 from foltr._kernels.simd.leaders import GROUP, LEADERS, leaders
 from foltr._kernels.simd.masses import highest, mass_behind
 from foltr._kernels.simd.race import HEAT, PLACES, race
-from foltr._kernels.workspace import Scratch
+from foltr._kernels.workspace import Workspace
 
 
 @kernel
 def draw_list(
-    count: int, shown: int, start: np.uint64, stride: np.uint64, position: int, room: Scratch, coming: Ahead
+    count: int, shown: int, start: np.uint64, stride: np.uint64, position: int, room: Workspace, coming: Ahead
 ) -> None:
     """A Plackett-Luce list of the scored documents, with what pair weights need to know of each rank."""
     scores, mass, keys = room.scores, room.mass, room.keys
@@ -57,7 +57,7 @@ def draw_list(
 
 @kernel
 def draw_across_scales(
-    count: int, shown: int, start: np.uint64, stride: np.uint64, position: int, room: Scratch
+    count: int, shown: int, start: np.uint64, stride: np.uint64, position: int, room: Workspace
 ) -> None:
     """The same list where documents are shown that have next to no mass beside the best: by logarithms.
 

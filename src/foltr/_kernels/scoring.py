@@ -6,12 +6,12 @@ Twin of `linear`, and by way of `mlp_kernel` of `mlp`. `hidden` = 0 means a line
 from foltr._kernels.compile import kernel
 from foltr._kernels.mlp import score_mlp
 from foltr._kernels.simd.products import ROWS, dots, rows_at
-from foltr._kernels.workspace import Scratch
+from foltr._kernels.workspace import Workspace
 from foltr.types import Array
 
 
 @kernel
-def score_list(features: Array, first: int, count: int, theta: Array, hidden: int, relu: bool, room: Scratch) -> None:
+def score_list(features: Array, first: int, count: int, theta: Array, hidden: int, relu: bool, room: Workspace) -> None:
     """Scores of documents first .. first + count."""
     if hidden > 0:
         score_mlp(features, first, count, theta, hidden, relu, room)

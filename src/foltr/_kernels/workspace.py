@@ -14,7 +14,7 @@ from foltr._kernels.simd.room import room
 from foltr.types import Array
 
 
-class Scratch(NamedTuple):
+class Workspace(NamedTuple):
     single: Array  # [P] in single precision
     scores: Array  # [longest list]; what follows up to a whole group and a heat is its own
     mass: Array  # [whole groups and a heat] exp(score), relative to the best
@@ -43,11 +43,11 @@ class Scratch(NamedTuple):
     own: Array  # [P] a client's parameters
 
 
-def scratch(longest: int, shown: int, hidden: int, size: int) -> Scratch:
+def scratch(longest: int, shown: int, hidden: int, size: int) -> Workspace:
     whole = -(-longest // GROUP) * GROUP + HEAT
     width, units = size // max(hidden, 1) - 2, whole_blocks(hidden)
     pairs = -(-(shown // 2) * (shown - shown // 2) // LANES) * LANES
-    return Scratch(
+    return Workspace(
         single=room(size, kind=np.float32),
         scores=room(whole)[:longest],
         mass=room(whole),

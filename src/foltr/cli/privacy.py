@@ -60,7 +60,7 @@ def plan(
     """Releases, clip, noise and expected quality for a wish of privacy, by simulation; a minute or two."""
     from foltr.lab.runs import planner, planner_words
 
-    wish = planner.Wish(clients, epsilon, delta, weeks, searches, dropout, data or planner.DATA)
+    wish = planner.Target(clients, epsilon, delta, weeks, searches, dropout, data or planner.DATA)
     bench = planner.bench(wish)
     with _err.status("trying candidates in simulation"):
         made = planner.concluded(bench, list(planner.tried(bench)))

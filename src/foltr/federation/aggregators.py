@@ -3,7 +3,7 @@
 A rule is a function `(updates [n, P], weights [n], *, bad, start [P]) -> [P]`: updates are the clients' parameters
 after local training, weights their interactions, `bad` the number of attackers that the rule assumes, `start` the
 parameters the round began with. Updates that are not finite are left out (see `taking_part`); when nothing is left,
-the start is the result. Rules are total: whatever `check_rule` would refuse still gives a defined, if weaker, result.
+the start is the result. Rules are total: what `check_aggregator` would refuse still gives a defined, weaker result.
 
 Sources: McMahan et al. 2017 (FedAvg); `krum`, `centres` and `geometric` name theirs.
 
@@ -61,7 +61,7 @@ def _add_rows(rows: Array, weights: Array, total: Array) -> float:
     return together
 
 
-RULES: dict[str, Rule] = {
+AGGREGATORS: dict[str, Rule] = {
     "fedavg": fedavg,
     "krum": krum,
     "multi_krum": multi_krum,
@@ -73,7 +73,7 @@ RULES: dict[str, Rule] = {
 }
 
 
-def most_bad(rule: str, clients: int) -> int:
+def max_byzantine(rule: str, clients: int) -> int:
     """The most attackers that a rule can assume among so many clients; below 0 where even none is too many."""
     minority = (clients - 1) // 2
     if rule in ("krum", "multi_krum"):
@@ -83,11 +83,11 @@ def most_bad(rule: str, clients: int) -> int:
     return minority
 
 
-def check_rule(name: str, clients: int, bad: int) -> None:
+def check_aggregator(name: str, clients: int, bad: int) -> None:
     """Refuses what cannot be, before anything is computed."""
-    if name not in RULES:
-        raise SpecError(f"no rule {name!r}; there are {', '.join(RULES)}")
-    most = most_bad(name, clients)
+    if name not in AGGREGATORS:
+        raise SpecError(f"no rule {name!r}; there are {', '.join(AGGREGATORS)}")
+    most = max_byzantine(name, clients)
     if most < 0:
         raise SpecError(f"rule {name!r} cannot work with {clients} clients; use at least 3, or rule 'fedavg'")
     if not 0 <= bad <= most:

@@ -51,7 +51,7 @@ FLOORS = np.array([0.1, 0.2, 0.2, 0.3])  # of agreement, length, direction, pers
 _TO_SD = 1.4826  # of a normal distribution, from its MAD
 
 
-class Watch(NamedTuple):
+class DetectorState(NamedTuple):
     """What is remembered of the rounds so far."""
 
     rounds: int
@@ -61,13 +61,15 @@ class Watch(NamedTuple):
     score: Array  # [n] how unlike the rest a client is
 
 
-def begin(clients: int, parameters: int) -> Watch:
+def begin(clients: int, parameters: int) -> DetectorState:
     if clients < 3:
         raise SpecError(f"a watch over {clients} clients cannot tell who is unlike the rest; use at least 3")
-    return Watch(0, np.zeros(clients), np.zeros((clients, 2)), np.zeros((clients, parameters)), np.zeros(clients))
+    return DetectorState(
+        0, np.zeros(clients), np.zeros((clients, 2)), np.zeros((clients, parameters)), np.zeros(clients)
+    )
 
 
-def observe(watch: Watch, updates: Array, start: Array) -> tuple[Watch, bool]:
+def observe(watch: DetectorState, updates: Array, start: Array) -> tuple[DetectorState, bool]:
     """The watch after one more round of updates [n, P], and whether somebody looks bad."""
     if updates.shape != watch.step.shape:
         raise SpecError(f"updates {updates.shape} for a watch over {watch.step.shape}; everybody takes part in a round")
@@ -77,10 +79,10 @@ def observe(watch: Watch, updates: Array, start: Array) -> tuple[Watch, bool]:
     _follow(updates, start, rounds, room, steps, finite, moved, habits, step)
     judged = _scores(habits, step, moved, room) if rounds % EVERY == 0 else watch.score
     score = np.where(finite, judged, np.inf)
-    return Watch(rounds, moved, habits, step, score), bool(score.max() > ALARM)
+    return DetectorState(rounds, moved, habits, step, score), bool(score.max() > ALARM)
 
 
-def suspects(watch: Watch) -> Array:
+def suspects(watch: DetectorState) -> Array:
     """[n] bool: who raises the alarm."""
     return watch.score > ALARM
 

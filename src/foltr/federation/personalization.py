@@ -35,7 +35,7 @@ class FedPer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
 
 
 class Offset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="offset"):
-    keep: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.5
+    local_weight: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.5
 
 
 class Clusters(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="clusters"):
@@ -43,11 +43,11 @@ class Clusters(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
     together: Annotated[int, msgspec.Meta(ge=1)] = 100  # rounds before they part
 
 
-class Alone(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="alone"):
+class LocalOnly(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="local_only"):
     pass
 
 
-PersonalKind = Together | FedPer | Offset | Clusters | Alone
+PersonalKind = Together | FedPer | Offset | Clusters | LocalOnly
 
 
 class Personal(NamedTuple):
@@ -72,8 +72,8 @@ def absorb(kind: PersonalKind, state: Personal, trained: Array, weights: Array, 
     if isinstance(kind, Offset):
         steps = trained - state.models
         common = _mean(steps, weights)
-        return after._replace(models=state.models + common + kind.keep * (steps - common))
-    if isinstance(kind, Alone):
+        return after._replace(models=state.models + common + kind.local_weight * (steps - common))
+    if isinstance(kind, LocalOnly):
         return after._replace(models=trained)
     if isinstance(kind, Clusters):
         return _grouped(kind, after._replace(learnt=state.learnt + trained - state.models), trained, weights)

@@ -11,7 +11,7 @@ import numpy as np
 from foltr.federation.schedule import in_turn, most_often, pick
 from foltr.privacy.accounting import affordable
 from foltr.privacy.events import Event
-from foltr.privacy.mechanisms import Gaussian, Honest, event_of
+from foltr.privacy.mechanisms import Gaussian, UserLevelDP, event_of
 from foltr.types import Array
 
 
@@ -29,7 +29,7 @@ def taking_part(clients: int, cohort: int | None, *, turns: bool, seed: int, rou
 
 
 def planned(
-    privacy: Honest, *, clients: int, cohort: int | None, turns: bool, rounds: int, parameters: int, seed: int
+    privacy: UserLevelDP, *, clients: int, cohort: int | None, turns: bool, rounds: int, parameters: int, seed: int
 ) -> Releases:
     """The noise is sized for the releases that a user may take part in; the ledger says how many those are."""
     wanted = privacy.releases or most_often(clients, cohort, turns=turns, rounds=rounds)
@@ -46,7 +46,7 @@ def planned(
     return Releases(event, admitted, counts)
 
 
-def _affordable(privacy: Honest, event: Event, wanted: int) -> int:
+def _affordable(privacy: UserLevelDP, event: Event, wanted: int) -> int:
     """Pure epsilons add up, and were sized so; Gaussian ones are asked of the accountant."""
     if not isinstance(privacy, Gaussian):
         return wanted

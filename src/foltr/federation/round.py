@@ -11,26 +11,26 @@ from typing import Annotated, NamedTuple, Protocol
 import msgspec
 import numpy as np
 
-from foltr._kernels.cohort import Holdings
+from foltr._kernels.cohort import ClientPools
 from foltr._kernels.compile import kernel
-from foltr.clicks import Behaviour
+from foltr.clicks import ClickModel
 from foltr.federation import detector, server
 from foltr.federation import personalization as personal
-from foltr.federation.aggregators import RULES, weighted_sum
+from foltr.federation.aggregators import AGGREGATORS, weighted_sum
 from foltr.federation.personalization import PersonalKind, Together
 from foltr.federation.releases import Releases, planned, taking_part
 from foltr.federation.schedule import interactions_of
 from foltr.learners import foltr_es as evolution
-from foltr.learners.foltr_es import Evolution
+from foltr.learners.foltr_es import FoltrEs
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace, PrivacyKind, protect
 from foltr.privacy.noise import add_gamma_shares
 from foltr.rankers import RankerKind
-from foltr.types import Array, Dataset, Online
+from foltr.types import Array, Dataset, OnlineMetrics
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 # (models [n, P] after local training, their clients [n], the round's start [P], round) -> models [n, P] as sent
-Tamper = Callable[[Array, Array, Array, int], Array]
+Transform = Callable[[Array, Array, Array, int], Array]
 SUM_BLOCK = 64  # interactions of a batch that are summed together; fixed, so that threads cannot change a sum
 
 
@@ -39,10 +39,12 @@ class Federated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fie
     interactions: Count | Annotated[tuple[Count, ...], msgspec.Meta(min_length=1)] = 4
     rounds: Count = 1000
     cohort: Count | None = None
-    turns: bool = False  # cohorts by turns, so that nobody takes part more often than others; else at random
-    rule: str = "fedavg"
-    assumed: Annotated[int, msgspec.Meta(ge=0)] | None = None  # attackers the rule reckons with; None: those there are
-    on_alarm: bool = False  # average until the detector sees an attack, and only then use the rule
+    round_robin: bool = False  # cohorts by turns, so that nobody takes part more often than others; else at random
+    aggregator: str = "fedavg"
+    num_byzantine: Annotated[int, msgspec.Meta(ge=0)] | None = (
+        None  # attackers the rule reckons with; None: those there are
+    )
+    defend_on_detection: bool = False  # average until the detector sees an attack, and only then use the rule
 
 
 class Central(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="central"):
@@ -57,19 +59,19 @@ class Task(NamedTuple):
 
     train: Dataset
     grades: int
-    behaviours: tuple[Behaviour, ...]  # users[client % len] of a client
+    behaviours: tuple[ClickModel, ...]  # users[client % len] of a client
     ranker: RankerKind
-    learner: Pdgd | Evolution
+    learner: Pdgd | FoltrEs
     federation: Federated | Central
     privacy: PrivacyKind
     seed: int
-    holdings: Holdings | None = None  # None: everybody holds everything
-    tamper: Tamper | None = None  # what attackers make of the updates before they are sent
+    pools: ClientPools | None = None  # None: everybody holds everything
+    transform: Transform | None = None  # what attackers make of the updates before they are sent
     personal: PersonalKind = Together()
     warm_up: int = 0  # interactions of the server before the first round, as the client after the last
 
 
-class Progress(NamedTuple):
+class RoundResult(NamedTuple):
     """The state after a round, and what users lived through since the state before."""
 
     round: int
@@ -85,22 +87,24 @@ class Engine(Protocol):
 
     def train(
         self, parameters: Array, clients: Array, steps: Array, *, round: int, first_step: int = 0, summed: bool = False
-    ) -> tuple[Array, Online]:
+    ) -> tuple[Array, OnlineMetrics]:
         """PDGD: parameters [n, P] after the local steps, from `parameters` [P], or [n, P] where clients differ."""
         ...
 
-    def measure(self, parameters: Array, clients: Array, steps: Array, *, round: int) -> tuple[Array, Array, Online]:
-        """Evolution: values [n, 2], the mean objective under +e and -e, and what the public seeds stand for [n, P]."""
+    def measure(
+        self, parameters: Array, clients: Array, steps: Array, *, round: int
+    ) -> tuple[Array, Array, OnlineMetrics]:
+        """FoltrEs: values [n, 2], the mean objective under +e and -e, and what the public seeds stand for [n, P]."""
         ...
 
 
-def run(task: Task, engine: Engine, stops: Sequence[int] = ()) -> Iterator[Progress]:
+def run(task: Task, engine: Engine, stops: Sequence[int] = ()) -> Iterator[RoundResult]:
     """All rounds of a task, one by one; a chain of single updates goes from stop to stop instead."""
     start = task.ranker.start(task.train.features.shape[1], task.seed)
     if isinstance(task.federation, Central):
         single = task.federation.batch == 1
         return _chain(task.federation, engine, start, stops) if single else _batches(task.federation, engine, start)
-    if isinstance(task.learner, Evolution):
+    if isinstance(task.learner, FoltrEs):
         return _evolve(task, task.federation, task.learner, engine, start)
     if not isinstance(task.personal, Together):
         return _personal(task, task.federation, engine, start)
@@ -117,10 +121,10 @@ def _warmed_up(task: Task, federation: Federated, engine: Engine, start: Array) 
     return engine.train(start, np.array([federation.clients]), np.array([task.warm_up]), round=0)[0][0]
 
 
-def _average(task: Task, federation: Federated, engine: Engine, start: Array) -> Iterator[Progress]:
+def _average(task: Task, federation: Federated, engine: Engine, start: Array) -> Iterator[RoundResult]:
     state = server.begin(start)
-    watch = detector.begin(federation.clients, len(start)) if federation.on_alarm else None
-    rule = "fedavg" if federation.on_alarm else federation.rule
+    watch = detector.begin(federation.clients, len(start)) if federation.defend_on_detection else None
+    rule = "fedavg" if federation.defend_on_detection else federation.aggregator
     everybody = _taking_part(task, federation, 1)
     for round in range(1, federation.rounds + 1):
         clients, steps = everybody if federation.cohort is None else _taking_part(task, federation, round)
@@ -128,17 +132,17 @@ def _average(task: Task, federation: Federated, engine: Engine, start: Array) ->
         if isinstance(task.privacy, Fpdgd):
             scale = task.privacy.sensitivity / task.privacy.epsilon
             add_gamma_shares(updates, clients, scale=scale, holders=len(clients), seed=task.seed, round=round)
-        if task.tamper is not None:
-            updates = task.tamper(updates, clients, state.parameters, round)
-        if watch is not None and rule != federation.rule:
+        if task.transform is not None:
+            updates = task.transform(updates, clients, state.parameters, round)
+        if watch is not None and rule != federation.aggregator:
             watch, alarm = detector.observe(watch, updates, state.parameters)
-            rule = federation.rule if alarm else rule
-        combined = RULES[rule](updates, steps, bad=federation.assumed or 0, start=state.parameters)
+            rule = federation.aggregator if alarm else rule
+        combined = AGGREGATORS[rule](updates, steps, bad=federation.num_byzantine or 0, start=state.parameters)
         state = server.replace(state, combined)
         yield _progress(round, state.parameters, online)
 
 
-def _private(task: Task, federation: Federated, engine: Engine, start: Array) -> Iterator[Progress]:
+def _private(task: Task, federation: Federated, engine: Engine, start: Array) -> Iterator[RoundResult]:
     """Clipped, noised, averaged with equal weights; a round that the budget forbids changes nothing."""
     assert isinstance(task.privacy, Gaussian | Laplace)
     state, clip = server.begin(start), task.privacy.clip
@@ -150,8 +154,8 @@ def _private(task: Task, federation: Federated, engine: Engine, start: Array) ->
             clip = protect(
                 task.privacy, updates, state.parameters, clients, plan.event, clip=clip, seed=task.seed, round=round
             )
-            if task.tamper is not None:
-                updates = task.tamper(updates, clients, state.parameters, round)
+            if task.transform is not None:
+                updates = task.transform(updates, clients, state.parameters, round)
             mean = weighted_sum(updates, np.ones(len(clients))) / len(clients)
             state = server.replace(state, mean)
         yield _progress(round, state.parameters, online)
@@ -162,18 +166,20 @@ def releases_of(task: Task, federation: Federated) -> Releases:
     assert isinstance(task.privacy, Gaussian | Laplace)
     parameters = len(task.ranker.start(task.train.features.shape[1], task.seed))
     return planned(
-        task.privacy, clients=federation.clients, cohort=federation.cohort, turns=federation.turns,
+        task.privacy, clients=federation.clients, cohort=federation.cohort, turns=federation.round_robin,
         rounds=federation.rounds, parameters=parameters, seed=task.seed,
     )  # fmt: skip
 
 
 def _taking_part(task: Task, federation: Federated, round: int) -> tuple[Array, Array]:
     """Clients of a round, and the interactions of each."""
-    clients = taking_part(federation.clients, federation.cohort, turns=federation.turns, seed=task.seed, round=round)
+    clients = taking_part(
+        federation.clients, federation.cohort, turns=federation.round_robin, seed=task.seed, round=round
+    )
     return clients, interactions_of(clients, federation.interactions)
 
 
-def _personal(task: Task, federation: Federated, engine: Engine, start: Array) -> Iterator[Progress]:
+def _personal(task: Task, federation: Federated, engine: Engine, start: Array) -> Iterator[RoundResult]:
     state = personal.begin(start, federation.clients)
     clients, steps = _taking_part(task, federation, 1)
     for round in range(1, federation.rounds + 1):
@@ -182,7 +188,7 @@ def _personal(task: Task, federation: Federated, engine: Engine, start: Array) -
         yield _progress(round, state.shared, online)._replace(personal=state.models)
 
 
-def _evolve(task: Task, federation: Federated, learner: Evolution, engine: Engine, start: Array) -> Iterator[Progress]:
+def _evolve(task: Task, federation: Federated, learner: FoltrEs, engine: Engine, start: Array) -> Iterator[RoundResult]:
     state = server.begin(start)
     everybody = _taking_part(task, federation, 1)
     for round in range(1, federation.rounds + 1):
@@ -190,11 +196,11 @@ def _evolve(task: Task, federation: Federated, learner: Evolution, engine: Engin
         values, perturbations, online = engine.measure(state.parameters, clients, steps, round=round)
         weights = evolution.gradient_weights(values, sigma=learner.sigma, antithetic=learner.antithetic)
         gradient = weighted_sum(perturbations, weights)
-        state = server.climb(state, gradient, rate=learner.rate)
+        state = server.adam_step(state, gradient, rate=learner.learning_rate)
         yield _progress(round, state.parameters, online)
 
 
-def _batches(federation: Central, engine: Engine, start: Array) -> Iterator[Progress]:
+def _batches(federation: Central, engine: Engine, start: Array) -> Iterator[RoundResult]:
     parameters = start
     blocks = np.arange(-(-federation.batch // SUM_BLOCK))
     steps = np.minimum(federation.batch - blocks * SUM_BLOCK, SUM_BLOCK)
@@ -204,20 +210,20 @@ def _batches(federation: Central, engine: Engine, start: Array) -> Iterator[Prog
         yield _progress(round, parameters, online)
 
 
-def _chain(federation: Central, engine: Engine, start: Array, stops: Sequence[int]) -> Iterator[Progress]:
+def _chain(federation: Central, engine: Engine, start: Array, stops: Sequence[int]) -> Iterator[RoundResult]:
     """One update an interaction, every interaction a round. Where it stops does not change what it does."""
     parameters, done = start, 0
     for stop in sorted({*stops, federation.rounds}):
         steps = np.array([stop - done])
         moved, online = engine.train(parameters, np.zeros(1, np.int64), steps, round=1, first_step=done)
         parameters, done = moved[0], stop
-        yield Progress(done, parameters, online.ndcg, online.max_rr, int(steps[0]))
+        yield RoundResult(done, parameters, online.ndcg, online.max_rr, int(steps[0]))
 
 
-def _progress(round: int, parameters: Array, online: Online) -> Progress:
+def _progress(round: int, parameters: Array, online: OnlineMetrics) -> RoundResult:
     means = np.empty((2, 1))
     _average_online(online.ndcg, online.max_rr, means)
-    return Progress(round, parameters, means[0], means[1], len(online.ndcg))
+    return RoundResult(round, parameters, means[0], means[1], len(online.ndcg))
 
 
 @kernel

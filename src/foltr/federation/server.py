@@ -15,7 +15,7 @@ def replace(state: ServerState, parameters: Array) -> ServerState:
     return ServerState(state.round + 1, parameters, state.moments)
 
 
-def climb(state: ServerState, gradient: Array, *, rate: float) -> ServerState:
+def adam_step(state: ServerState, gradient: Array, *, rate: float) -> ServerState:
     """One step of Adam uphill."""
     round = state.round + 1
     mean = _BETA_1 * state.moments[0] + (1 - _BETA_1) * gradient

@@ -1,8 +1,8 @@
 """Whose updates a rule looks at: the finite ones.
 
 A row with NaN or infinity is dropped as if that client had not taken part, and one attacker less is assumed, since no
-honest client sends it. This keeps every requirement of `check_rule`: while no more rows are dropped than attackers
-were assumed, n - 1 clients with m - 1 attackers satisfy whatever n clients with m did.
+honest client sends it. This keeps every requirement of `check_aggregator`: while no more rows are dropped than
+attackers were assumed, n - 1 clients with m - 1 attackers satisfy whatever n clients with m did.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Evolution strategies: try a random neighbour of the ranker, report how users liked it, move towards the liked ones.
+"""FoltrEs strategies: try a random neighbour of the ranker, report how users liked it, move towards the liked ones.
 
 Source: S1 sections 3.1-3.3 (FOLtR-ES). A client draws a public seed, perturbs theta by sigma * N(0, I),
 ranks by score, measures an objective on the clicks of each interaction, and sends (seed, mean of the objective).
@@ -6,7 +6,7 @@ Antithetic: the first half of the interactions with +e, the second half with -e,
 gradient is 1 / (2 sigma^2 n) * sum e (f+ - f-), and Adam takes the step.
 
 Differs from the paper: queries, clicks and privatisation have streams of their own, independent of the public seed.
-`streams = "coupled"` studies the fault of the authors' program: there queries and clicks are read from the
+`streams = "shared_rng"` studies the fault of the authors' program: there queries and clicks are read from the
 perturbation's stream, from its beginning, so that what a user asks and clicks is correlated with where the ranker was
 moved.
 """
@@ -20,12 +20,12 @@ from foltr.rng import Stream, stream
 from foltr.types import Array
 
 
-class Evolution(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="evolution"):
+class FoltrEs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="foltr-es"):
     sigma: Annotated[float, msgspec.Meta(gt=0)] = 0.01
-    rate: Annotated[float, msgspec.Meta(gt=0)] = 0.001
+    learning_rate: Annotated[float, msgspec.Meta(gt=0)] = 0.001
     antithetic: bool = True
     objective: Literal["max_rr", "dcg"] = "max_rr"
-    streams: Literal["independent", "coupled"] = "independent"
+    streams: Literal["independent", "shared_rng"] = "independent"
 
 
 def perturbation_stream(seed: int, round: int, client: int) -> Stream:

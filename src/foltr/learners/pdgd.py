@@ -19,13 +19,13 @@ import msgspec
 import numpy as np
 
 from foltr.rankers import RankerKind
-from foltr.types import Array, Session
+from foltr.types import Array, Interaction
 
 
 class Pdgd(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="pdgd"):
-    rate: Annotated[float, msgspec.Meta(gt=0)] = 0.1
-    losers: Literal["one-below-last-click", "all-shown"] = "one-below-last-click"
-    pull: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # FedProx: each step is drawn back to the round's start
+    learning_rate: Annotated[float, msgspec.Meta(gt=0)] = 0.1
+    negatives: Literal["one-below-last-click", "all-shown"] = "one-below-last-click"
+    prox_mu: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # FedProx: each step is drawn back to the round's start
 
 
 def preferences(clicks: Array, losers: str = "one-below-last-click") -> list[tuple[int, int]]:
@@ -52,7 +52,7 @@ def swap_weight(scores: Array, ranking: Array, one: int, other: int) -> float:
     return float(1 / (1 + odds))
 
 
-def list_weights(session: Session, losers: str = "one-below-last-click") -> Array:
+def list_weights(session: Interaction, losers: str = "one-below-last-click") -> Array:
     """[k] how much each shown document's score should rise or fall."""
     weights = np.zeros(len(session.ranking))
     for winner, loser in preferences(session.clicks, losers):
@@ -64,7 +64,9 @@ def list_weights(session: Session, losers: str = "one-below-last-click") -> Arra
     return weights
 
 
-def gradient(session: Session, ranker: RankerKind, parameters: Array, losers: str = "one-below-last-click") -> Array:
+def gradient(
+    session: Interaction, ranker: RankerKind, parameters: Array, losers: str = "one-below-last-click"
+) -> Array:
     """The direction that one session asks for."""
     weights = list_weights(session, losers)
     return ranker.backward(parameters, session.features[session.ranking], weights)

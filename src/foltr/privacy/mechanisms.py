@@ -54,30 +54,30 @@ class RandomizedResponse(
 
 
 class Gaussian(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="gaussian"):
-    """Honest: epsilon at delta is what a user spends in the whole run, and the run stops before it spends more."""
+    """UserLevelDP: epsilon at delta is what a user spends in the whole run, and the run stops before it spends more."""
 
     epsilon: Positive = 1.0
     delta: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 1e-5
     clip: Positive = 1.0  # of an update's L2 norm; where the clip adapts, the first
     releases: Count | None = None  # that a user may take part in; None: as many as the rounds ask for
-    present: Fraction = 1.0  # of the noise holders that are sure to be there
-    trust: Literal["sum", "nobody"] = "sum"  # nobody: every message carries the whole noise (local privacy)
+    min_participation: Fraction = 1.0  # of the noise holders that are sure to be there
+    trust: Literal["sum", "local"] = "sum"  # nobody: every message carries the whole noise (local privacy)
     secure_aggregation: bool = True  # the server sees sums only
     adaptive: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0  # quantile of norms that the clip follows; 0: fixed
 
 
 class Laplace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="laplace"):
-    """Honest with delta 0: the update is clipped in L1, and epsilons of releases add up."""
+    """UserLevelDP with delta 0: the update is clipped in L1, and epsilons of releases add up."""
 
     epsilon: Positive = 1.0
     clip: Positive = 1.0  # of an update's L1 norm
     releases: Count | None = None
-    present: Fraction = 1.0
-    trust: Literal["sum", "nobody"] = "sum"
+    min_participation: Fraction = 1.0
+    trust: Literal["sum", "local"] = "sum"
     secure_aggregation: bool = True
 
 
-Honest = Gaussian | Laplace
+UserLevelDP = Gaussian | Laplace
 PrivacyKind = NoPrivacy | Fpdgd | RandomizedResponse | Gaussian | Laplace
 
 
@@ -86,15 +86,15 @@ def clip_radius(privacy: PrivacyKind) -> float:
     return privacy.radius if isinstance(privacy, Fpdgd) else 0.0
 
 
-def noise_holders(privacy: Honest, taking_part: int) -> int:
+def noise_holders(privacy: UserLevelDP, taking_part: int) -> int:
     """How many shares make up the noise: those that are sure to be there; one where nobody is trusted."""
-    return 1 if privacy.trust == "nobody" else max(1, math.floor(privacy.present * taking_part))
+    return 1 if privacy.trust == "local" else max(1, math.floor(privacy.min_participation * taking_part))
 
 
-def event_of(privacy: Honest, *, taking_part: int, releases: int, parameters: int) -> Event:
+def event_of(privacy: UserLevelDP, *, taking_part: int, releases: int, parameters: int) -> Event:
     """What one round of it is worth, to everybody who may look."""
     holders = noise_holders(privacy, taking_part)
-    local = privacy.trust == "nobody"
+    local = privacy.trust == "local"
     against: tuple[Adversary, ...] = EVERYBODY if privacy.secure_aggregation or local else RECIPIENTS
     present = 1 if local else taking_part
     if isinstance(privacy, Laplace):
@@ -120,7 +120,15 @@ def clip_updates(updates: Array, start: Array, *, clip: float, norm: Literal["l1
 
 
 def protect(
-    privacy: Honest, updates: Array, start: Array, clients: Array, event: Event, *, clip: float, seed: int, round: int
+    privacy: UserLevelDP,
+    updates: Array,
+    start: Array,
+    clients: Array,
+    event: Event,
+    *,
+    clip: float,
+    seed: int,
+    round: int,
 ) -> float:
     """Clips and noises updates [n, P] in place, as `event` says with `clip` for its bound; returns the next clip."""
     if isinstance(privacy, Laplace):

@@ -1,4 +1,4 @@
-"""Forgetting a client: what it taught the ranker is taken out again.
+"""Unlearning a client: what it taught the ranker is taken out again.
 
     request      what can be asked for, refused before anything is computed
     rounds       federated averaging as `federation.rounds` does it, with an attacker and kept updates

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foltr.federation.round import Engine, Tamper, Task
+from foltr.federation.round import Engine, Task, Transform
 from foltr.unlearning.cost import Cost, Walk, walk
 from foltr.unlearning.history import History, gather
 from foltr.unlearning.replay import replay
@@ -55,12 +55,12 @@ def episode(
 
 
 def _lived(
-    task: Task, engine: Engine, tamper: Tamper | None, keep_every: int, every: int | None
+    task: Task, engine: Engine, transform: Transform | None, keep_every: int, every: int | None
 ) -> tuple[Walk, History]:
     kept: list[Round] = []
 
     def rounds() -> Iterator[Round]:
-        for done in federate(task, engine, keep_every=keep_every, tamper=tamper):
+        for done in federate(task, engine, keep_every=keep_every, transform=transform):
             if done.updates is not None:
                 kept.append(done._replace(updates=done.updates.astype(np.float32)))  # as it will be kept
             yield done

@@ -44,7 +44,7 @@ def exactly(
     if way == "shards":
         return _by_shards(task, leavers, z, parts)
     engine = recorder(task)
-    attacked = walk(federate(task, engine, tamper=negate(leavers, z))).parameters[-1]
+    attacked = walk(federate(task, engine, transform=negate(leavers, z))).parameters[-1]
     log = log_of(engine)
     if way == "statistics":
         return _by_statistics(task, log, leavers, ridge)

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foltr._kernels.cohort import Cohort, Collection, Holdings, collection_of, everything
+from foltr._kernels.cohort import ClientPools, Cohort, Collection, collection_of, everything
 from foltr._kernels.logs import step_clients
-from foltr._kernels.workspace import Scratch
+from foltr._kernels.workspace import Workspace
 from foltr.errors import SpecError
 from foltr.federation.round import Task
-from foltr.types import Array, Online
+from foltr.types import Array, OnlineMetrics
 from foltr.unlearning.logs import Log
 from foltr.unlearning.rounds import federated
 from foltr.unlearning.workplace import learning_of, room_for
@@ -25,17 +25,17 @@ class Recorder(NamedTuple):
     data: Collection
     click: Array  # [behaviours, shown, grades]
     stop: Array  # [behaviours, grades]
-    held: Holdings
-    room: Scratch
+    held: ClientPools
+    room: Workspace
     notes: list[Log]
 
     def train(
         self, parameters: Array, clients: Array, steps: Array, *, round: int, first_step: int = 0, summed: bool = False
-    ) -> tuple[Array, Online]:
+    ) -> tuple[Array, OnlineMetrics]:
         if summed:
             raise SpecError("a recorder writes down single steps; use federation kind = 'federated'")
         rows = int(steps.sum())
-        out, online = np.empty((len(clients), len(parameters))), Online(np.empty(rows), np.empty(rows))
+        out, online = np.empty((len(clients), len(parameters))), OnlineMetrics(np.empty(rows), np.empty(rows))
         note = _blank(round, np.repeat(clients, steps), self.click.shape[1])
         learning = learning_of(self.task)
         step_clients(
@@ -48,7 +48,7 @@ class Recorder(NamedTuple):
 
     def measure(
         self, parameters: Array, clients: Array, steps: Array, *, round: int  # noqa: ARG002
-    ) -> tuple[Array, Array, Online]:  # fmt: skip
+    ) -> tuple[Array, Array, OnlineMetrics]:  # fmt: skip
         raise SpecError("a recorder follows PDGD only; use learner kind = 'pdgd'")
 
     def _cohort(self, clients: Array, steps: Array) -> Cohort:
@@ -61,7 +61,7 @@ class Recorder(NamedTuple):
 def recorder(task: Task) -> Recorder:
     click, stop = (np.stack(part) for part in zip(*task.behaviours, strict=True))
     clients, queries = np.arange(federated(task).clients), len(task.train.offsets) - 1
-    held = task.holdings or everything(clients, queries=queries, behaviours=len(click))
+    held = task.pools or everything(clients, queries=queries, behaviours=len(click))
     room = room_for(task, click.shape[1])
     return Recorder(task, collection_of(task.train, task.grades), click, stop, held, room, [])
 

@@ -63,12 +63,12 @@ def check_learning(task: Task) -> None:
         raise SpecError("forgetting works on updates of PDGD; use learner kind = 'pdgd'")
     if not isinstance(task.privacy, NoPrivacy):
         raise SpecError("forgetting is defined for updates without noise; use privacy kind = 'none'")
-    if task.learner.pull or task.warm_up or not isinstance(task.personal, Together):
+    if task.learner.prox_mu or task.warm_up or not isinstance(task.personal, Together):
         raise SpecError("forgetting follows plain federated averaging; leave out `pull`, a warm-up and personal models")
-    if task.tamper is not None:
+    if task.transform is not None:
         raise SpecError("forgetting brings its own attack by the leavers; give a task without other attackers")
-    if federation.rule != "fedavg":
-        raise SpecError(f"rule = {federation.rule!r}: forgetting is defined for averages; use rule = 'fedavg'")
+    if federation.aggregator != "fedavg":
+        raise SpecError(f"rule = {federation.aggregator!r}: forgetting is defined for averages; use rule = 'fedavg'")
 
 
 def _check_history(task: Task, federation: Federated, keep_every: int) -> None:

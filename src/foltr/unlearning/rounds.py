@@ -13,7 +13,7 @@ import numpy as np
 
 from foltr.errors import SpecError
 from foltr.federation.aggregators import fedavg
-from foltr.federation.round import Engine, Federated, Tamper, Task
+from foltr.federation.round import Engine, Federated, Task, Transform
 from foltr.federation.schedule import interactions_of, pick
 from foltr.types import Array
 
@@ -30,7 +30,7 @@ class Round(NamedTuple):
 
 def federate(
     task: Task, engine: Engine, *, keep_every: int | None = None, without: Collection[int] = (),
-    tamper: Tamper | None = None,
+    transform: Transform | None = None,
 ) -> Iterator[Round]:  # fmt: skip
     """All rounds; updates are kept in rounds 1, 1 + keep_every, ... Clients in `without` stay at home."""
     federation = federated(task)
@@ -41,23 +41,23 @@ def federate(
         updates = None
         if clients.size:
             models, _ = engine.train(parameters, clients, steps, round=round)
-            if tamper is not None:
-                models = tamper(models, clients, parameters, round)
+            if transform is not None:
+                models = transform(models, clients, parameters, round)
             if keep_every is not None and (round - 1) % keep_every == 0:
                 updates = models - parameters
             parameters = fedavg(models, steps)
         yield Round(round, parameters, clients, steps, updates)
 
 
-def negate(leavers: Collection[int], z: float) -> Tamper:
+def negate(leavers: Collection[int], z: float) -> Transform:
     """The leavers send -z times the model that they trained (equation 6.3)."""
     attacking = np.array(sorted(leavers))
 
-    def tamper(models: Array, clients: Array, start: Array, round: int) -> Array:  # noqa: ARG001
+    def transform(models: Array, clients: Array, start: Array, round: int) -> Array:  # noqa: ARG001
         factors = np.where(np.isin(clients, attacking), -z, 1.0)
         return models * factors[:, None]
 
-    return tamper
+    return transform
 
 
 def begin(task: Task) -> Array:

@@ -13,7 +13,7 @@ import numpy as np
 
 from foltr.errors import SpecError
 from foltr.federation.aggregators import fedavg
-from foltr.federation.round import Engine, Tamper, Task
+from foltr.federation.round import Engine, Task, Transform
 from foltr.rankers import Linear
 from foltr.types import Array
 from foltr.unlearning.cost import Cost, together, walk
@@ -39,12 +39,12 @@ def assign(task: Task, shards: int) -> list[Members]:
     return [tuple(range(shard, clients, shards)) for shard in range(shards)]
 
 
-def train(task: Task, engine: Engine, shards: Iterable[Members], tamper: Tamper | None = None) -> list[Shard]:
+def train(task: Task, engine: Engine, shards: Iterable[Members], transform: Transform | None = None) -> list[Shard]:
     """Every shard is a federation of its own."""
     everybody = set(range(federated(task).clients))
     made = []
     for members in shards:
-        done = walk(federate(task, engine, without=everybody - {*members}, tamper=tamper))
+        done = walk(federate(task, engine, without=everybody - {*members}, transform=transform))
         made.append(Shard(members, done.parameters[-1], done.cost))
     return made
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foltr._kernels.workspace import Scratch, scratch
+from foltr._kernels.workspace import Workspace, scratch
 from foltr.errors import SpecError
 from foltr.federation.round import Task
 from foltr.learners.pdgd import Pdgd
@@ -26,10 +26,10 @@ def learning_of(task: Task) -> Learning:
     learner, ranker = task.learner, task.ranker
     if not isinstance(learner, Pdgd):
         raise SpecError("logs are recorded and learnt from by PDGD; use learner kind = 'pdgd'")
-    if learner.pull:
-        raise SpecError(f"pull = {learner.pull:g}: logs are recorded and learnt from by plain steps; use pull = 0")
+    if learner.prox_mu:
+        raise SpecError(f"pull = {learner.prox_mu:g}: logs are recorded and learnt from by plain steps; use pull = 0")
     hidden, relu = (ranker.hidden, ranker.activation == "relu") if isinstance(ranker, Mlp) else (0, False)
-    return Learning(hidden, relu, learner.rate, learner.losers == "all-shown")
+    return Learning(hidden, relu, learner.learning_rate, learner.negatives == "all-shown")
 
 
 def longest_list(task: Task) -> int:
@@ -39,6 +39,6 @@ def longest_list(task: Task) -> int:
     return longest
 
 
-def room_for(task: Task, shown: int) -> Scratch:
+def room_for(task: Task, shown: int) -> Workspace:
     size = task.ranker.size(task.train.features.shape[1])
     return scratch(longest_list(task), shown, learning_of(task).hidden, size)

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from foltr.errors import SpecError
-from foltr.federation.round import Tamper
+from foltr.federation.round import Transform
 from foltr.lab.attacks import ATTACKS, check_attack
 from foltr.rng import stream
 from foltr.types import Array
@@ -20,34 +20,36 @@ POISON = "poison"  # also the name of the click table
 
 
 class AttackChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    by: str = "none"
-    attackers: Annotated[int, msgspec.Meta(ge=0)] = 0
+    kind: str = "none"
+    num_attackers: Annotated[int, msgspec.Meta(ge=0)] = 0
     knowledge: Literal["full", "partial"] = "partial"
 
     def __post_init__(self) -> None:
         known = ("none", POISON, *ATTACKS)
-        if self.by not in known:
-            raise ValueError(f"by: no attack {self.by!r}; there are {', '.join(known)}")
+        if self.kind not in known:
+            raise ValueError(f"kind: no attack {self.kind!r}; there are {', '.join(known)}")
 
 
 def check(choice: AttackChoice, clients: int) -> None:
     """Refuses what cannot be, before anything is computed."""
-    if choice.by == "none":
-        if choice.attackers:
-            raise SpecError(f"attack.attackers = {choice.attackers} without an attack; say attack.by, or leave it out")
+    if choice.kind == "none":
+        if choice.num_attackers:
+            raise SpecError(
+                f"attack.num_attackers = {choice.num_attackers} without an attack; say attack.kind, or leave it out"
+            )
         return
-    check_attack("lie" if choice.by == POISON else choice.by, clients, choice.attackers)
+    check_attack("lie" if choice.kind == POISON else choice.kind, clients, choice.num_attackers)
 
 
-def tamper_of(choice: AttackChoice, *, rule: str, seed: int) -> Tamper | None:
+def transform_of(choice: AttackChoice, *, rule: str, seed: int) -> Transform | None:
     """What attackers make of the updates of a round; None if they send what they trained."""
-    if choice.by in ("none", POISON) or choice.attackers == 0:
+    if choice.kind in ("none", POISON) or choice.num_attackers == 0:
         return None
-    craft = ATTACKS[choice.by]
+    craft = ATTACKS[choice.kind]
 
-    def tamper(models: Array, clients: Array, start: Array, round: int) -> Array:
-        taking_part = int(clients.searchsorted(choice.attackers))  # clients come in rising order
+    def transform(models: Array, clients: Array, start: Array, round: int) -> Array:
+        taking_part = int(clients.searchsorted(choice.num_attackers))  # clients come in rising order
         draws = stream(seed, round=round, purpose="attack")
         return craft(models, start, attackers=taking_part, rule=rule, knowledge=choice.knowledge, draws=draws)
 
-    return tamper
+    return transform

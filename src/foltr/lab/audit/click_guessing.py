@@ -21,10 +21,10 @@ from foltr.types import Array
 
 def check_audit(made: Setting, fold: Fold) -> None:
     """Refuses what cannot be, before anything is computed."""
-    if not full_lists(fold.validation, made.users.shown).size:
+    if not full_lists(fold.validation, made.users.k).size:
         raise SpecError(
-            f"audit: no validation query of {fold.name} fold {fold.fold} has {made.users.shown} documents; "
-            f"use a smaller users.shown"
+            f"audit: no validation query of {fold.name} fold {fold.fold} has {made.users.k} documents; "
+            f"use a smaller users.k"
         )
     if made.audit.sum > holders_of(made):
         raise SpecError(f"audit.sum = {made.audit.sum}: at most {holders_of(made)} clients take part in a round")
@@ -32,7 +32,7 @@ def check_audit(made: Setting, fold: Fold) -> None:
 
 def training(made: Setting) -> Setting:
     """The same setting with the users who train the ranker, and no audit."""
-    teachers = Users(made.audit.trained_by, shown=made.users.shown)
+    teachers = Users(made.audit.trained_by, k=made.users.k)
     return msgspec.structs.replace(made, users=teachers, audit=Audit())
 
 

@@ -15,10 +15,10 @@ from foltr.lab.audit import worlds
 from foltr.lab.audit.epsilon import Trials, lower_bound
 from foltr.lab.audit.messages import holders_of, releases_of
 from foltr.lab.spec.setting import Setting
-from foltr.learners.foltr_es import Evolution, outcomes, randomised
+from foltr.learners.foltr_es import FoltrEs, outcomes, randomised
 from foltr.privacy import accounting
 from foltr.privacy.events import EVERYBODY, Adversary
-from foltr.privacy.mechanisms import Fpdgd, Gaussian, Honest, Laplace, RandomizedResponse
+from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace, RandomizedResponse, UserLevelDP
 from foltr.privacy.papers import fpdgd_event, response_event
 from foltr.types import Array
 
@@ -35,8 +35,8 @@ def epsilon_bounds(made: Setting, parameters: int, *, trials: int, seed: int) ->
         return _of_fpdgd(privacy, parameters, holders_of(made), trials, seed)
     if isinstance(privacy, Gaussian | Laplace):
         return _of_honest(made, privacy, parameters, trials, seed)
-    if isinstance(privacy, RandomizedResponse) and isinstance(made.learner, Evolution):
-        return [_of_response(privacy, len(outcomes(made.learner.objective, made.users.shown)), trials, seed)]
+    if isinstance(privacy, RandomizedResponse) and isinstance(made.learner, FoltrEs):
+        return [_of_response(privacy, len(outcomes(made.learner.objective, made.users.k)), trials, seed)]
     return []
 
 
@@ -59,7 +59,7 @@ def _of_fpdgd(privacy: Fpdgd, size: int, holders: int, trials: int, seed: int) -
     ]
 
 
-def _of_honest(made: Setting, privacy: Honest, size: int, trials: int, seed: int) -> list[dict[str, Any]]:
+def _of_honest(made: Setting, privacy: UserLevelDP, size: int, trials: int, seed: int) -> list[dict[str, Any]]:
     plan = releases_of(made, size, seed)
     delta = privacy.delta if isinstance(privacy, Gaussian) else DELTA
     often = max(1, min(int(plan.counts.max()), _RELEASES))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from foltr.clicks import Behaviour, behaviour, clicks_on
+from foltr.clicks import ClickModel, behaviour, clicks_on
 from foltr.errors import SpecError
 from foltr.federation.releases import Releases, planned
 from foltr.federation.round import Federated
@@ -25,7 +25,7 @@ from foltr.metrics import order
 from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace, clip_radius, protect
 from foltr.privacy.noise import add_gamma_shares
 from foltr.rng import stream
-from foltr.types import Array, Dataset, Session
+from foltr.types import Array, Dataset, Interaction
 
 
 class Messages(NamedTuple):
@@ -39,14 +39,14 @@ class Messages(NamedTuple):
 def send(made: Setting, fold: Fold, before: Array, *, messages: int, queries: int, seed: int) -> Messages:
     """Messages of `queries` searches each, in the round after the last."""
     users, round = behaviour(made.users, grades=fold.grades), made.federation.rounds + 1
-    chosen = _queries(fold.validation, made.users.shown, messages, queries, seed)  # [messages, queries]
+    chosen = _queries(fold.validation, made.users.k, messages, queries, seed)  # [messages, queries]
     local = np.tile(before, (messages, 1))
-    features = np.empty((messages, queries * made.users.shown, len(before)))
+    features = np.empty((messages, queries * made.users.k, len(before)))
     clicks = np.empty(features.shape[:2], dtype=bool)
     for client, row in enumerate(local):
         draws = stream(seed, round=round, client=client, purpose="clicks").uniform(2 * clicks.shape[1])
         for step, query in enumerate(chosen[client]):
-            part = slice(step * made.users.shown, (step + 1) * made.users.shown)
+            part = slice(step * made.users.k, (step + 1) * made.users.k)
             uniforms = draws[2 * part.start : 2 * part.stop]
             session = _search(made, fold.validation, int(query), row, users, uniforms)
             features[client, part], clicks[client, part] = session.features[session.ranking], session.clicks
@@ -84,7 +84,7 @@ def releases_of(made: Setting, parameters: int, seed: int) -> Releases:
     assert isinstance(federation, Federated)
     assert isinstance(privacy, Gaussian | Laplace)
     return planned(
-        privacy, clients=federation.clients, cohort=federation.cohort, turns=federation.turns,
+        privacy, clients=federation.clients, cohort=federation.cohort, turns=federation.round_robin,
         rounds=federation.rounds, parameters=parameters, seed=seed,
     )  # fmt: skip
 
@@ -93,24 +93,24 @@ def _queries(data: Dataset, shown: int, messages: int, queries: int, seed: int) 
     """[messages, queries]: all in random order, then again in another, so that no query comes much more often."""
     full = full_lists(data, shown)
     if not full.size:
-        raise SpecError(f"audit: no validation query has {shown} documents; use a smaller users.shown")
+        raise SpecError(f"audit: no validation query has {shown} documents; use a smaller users.k")
     passes = -(-messages * queries // len(full))
     orders = [stream(seed, round=one, purpose="choice").permutation(len(full)) for one in range(passes)]
     return full[np.concatenate(orders)[: messages * queries]].reshape(messages, queries)
 
 
-def _search(made: Setting, data: Dataset, query: int, model: Array, users: Behaviour, uniforms: Array) -> Session:
+def _search(made: Setting, data: Dataset, query: int, model: Array, users: ClickModel, uniforms: Array) -> Interaction:
     rows = slice(data.offsets[query], data.offsets[query + 1])
     features = np.asarray(data.features[rows], dtype=np.float64)
     scores = made.ranker.score(model, features)
-    shown = order(scores)[: made.users.shown]
-    return Session(features, shown, clicks_on(data.labels[rows][shown], users, uniforms), scores, 0)
+    shown = order(scores)[: made.users.k]
+    return Interaction(features, shown, clicks_on(data.labels[rows][shown], users, uniforms), scores, 0)
 
 
-def _step(made: Setting, row: Array, session: Session) -> None:
+def _step(made: Setting, row: Array, session: Interaction) -> None:
     """One local step, in place."""
     assert isinstance(made.learner, Pdgd)
-    row += made.learner.rate * pdgd.gradient(session, made.ranker, row, made.learner.losers)
+    row += made.learner.learning_rate * pdgd.gradient(session, made.ranker, row, made.learner.negatives)
     radius, norm = clip_radius(made.privacy), float(np.linalg.norm(row))
     if radius and norm > radius:
         row *= radius / norm

@@ -81,8 +81,8 @@ def _cannot(made: Setting, fold: Fold) -> str:
         return "no messages: everything is in one place"
     if not isinstance(made.learner, Pdgd) or not isinstance(made.ranker, Linear):
         return "clicks are guessed from the messages of pdgd with a linear ranker only"
-    if not full_lists(fold.validation, made.users.shown).size:
-        return f"no validation query has the {made.users.shown} documents of a full list"
+    if not full_lists(fold.validation, made.users.k).size:
+        return f"no validation query has the {made.users.k} documents of a full list"
     return ""
 
 

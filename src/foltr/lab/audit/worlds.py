@@ -17,7 +17,7 @@ import numpy as np
 
 from foltr.lab.audit.epsilon import Trials
 from foltr.privacy.events import Event
-from foltr.privacy.mechanisms import Fpdgd, Honest, protect
+from foltr.privacy.mechanisms import Fpdgd, UserLevelDP, protect
 from foltr.privacy.noise import add_gamma_shares
 from foltr.rng import stream
 from foltr.types import Array
@@ -64,7 +64,7 @@ def by_match(released: Array, first: Array, second: Array) -> Array:
 _BEYOND = 1e3  # times the clip: what a client would send if nothing held it back
 
 
-def honest(privacy: Honest, event: Event, *, trials: int, seed: int, releases: int = 1) -> Trials:
+def honest(privacy: UserLevelDP, event: Event, *, trials: int, seed: int, releases: int = 1) -> Trials:
     """A sum with the noise of all expected holders (one, where nobody is trusted): one user is removed."""
     laplace, holders, size = event.mechanism == "laplace", event.expected, event.parameters
     worst = np.zeros(size)

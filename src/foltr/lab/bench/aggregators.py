@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from foltr.federation.aggregators import RULES
+from foltr.federation.aggregators import AGGREGATORS
 from foltr.lab.bench.stopwatch import timed
 from foltr.rng import stream
 from foltr.types import Array
@@ -22,7 +22,7 @@ def measure_rules(*, smoke: bool = False) -> dict[str, Any]:
     clients, parameters = (200, 1000) if smoke else (1000, 10_000)
     return {
         f"krum_{clients}x{parameters}": _large_krum(clients, parameters, tries=2),
-        "micro": {name: _microseconds(name, tries=2 if smoke else 10) for name in RULES},
+        "micro": {name: _microseconds(name, tries=2 if smoke else 10) for name in AGGREGATORS},
     }
 
 
@@ -55,4 +55,4 @@ def _round(name: str, clients: int, parameters: int, bad: int) -> Callable[[], A
     updates = draws.skip(parameters).normal(clients * parameters).reshape(clients, parameters)
     updates += start
     weights = draws.integers(5, clients) + 1
-    return partial(RULES[name], updates, weights, bad=bad, start=start)
+    return partial(AGGREGATORS[name], updates, weights, bad=bad, start=start)

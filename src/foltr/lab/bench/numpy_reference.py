@@ -7,14 +7,14 @@ all documents. Right, plain, and slow; nothing else uses it.
 
 import numpy as np
 
-from foltr.clicks import Behaviour, clicks_on
+from foltr.clicks import ClickModel, clicks_on
 from foltr.learners.pdgd import preferences
 from foltr.rng import Stream
 from foltr.types import Array, Dataset
 
 
 def train(
-    data: Dataset, users: Behaviour, parameters: Array, interactions: int, rate: float, draws: Stream
+    data: Dataset, users: ClickModel, parameters: Array, interactions: int, rate: float, draws: Stream
 ) -> tuple[Array, Array]:
     """Parameters after so many interactions, and [interactions, 2] nDCG@10 and MaxRR of what users saw."""
     shown = len(users.click)

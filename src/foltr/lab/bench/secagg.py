@@ -35,7 +35,7 @@ def _round(clients: int) -> dict[str, float]:
     terms, ring = Terms("speed", PARAMETERS), Ring(clients=clients)
     vectors = encode(np.sin(np.arange(clients * PARAMETERS, dtype=float)).reshape(clients, PARAMETERS), ring)
     members, server = _federation(terms, vectors)
-    gone, watch = set(range(0, clients, 10)), Watch(clients - 1)
+    gone, watch = set(range(0, clients, 10)), DetectorState(clients - 1)
     known = members[0].registry
     began, worked = time.perf_counter(), time.process_time()
     found = run_in_memory(
@@ -69,7 +69,7 @@ def _federation(terms: Terms, vectors: Array) -> tuple[dict[int, Client], Ed2551
     }, server
 
 
-class Watch:
+class DetectorState:
     """Takes the time of one client, the last in line, who finds no signature checked by others."""
 
     def __init__(self, client: int) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from foltr._kernels.compile import kernel
 from foltr.clicks import Users, behaviour
 from foltr.federation.round import Federated, Task
-from foltr.lab.bench import numpy_reference as twin
+from foltr.lab.bench import numpy_reference
 from foltr.lab.bench.stopwatch import in_turns
 from foltr.lab.simulation import compiled
 from foltr.learners.pdgd import Pdgd
@@ -93,7 +93,7 @@ def trained(shape: Shape, data: Dataset) -> Array:
 def _twin(shape: Shape, data: Dataset, theta: Array) -> Callable[[], Any]:
     """The same work: from the same ranker, with the same users."""
     users, draws = behaviour(USERS, grades=shape.grades), stream(1, purpose="choice")
-    return partial(twin.train, data, users, theta, shape.twin_interactions, 0.1, draws)
+    return partial(numpy_reference.train, data, users, theta, shape.twin_interactions, 0.1, draws)
 
 
 def _score(data: Dataset, order: Array, theta: Array, threads: int) -> None:

@@ -1,6 +1,6 @@
 """Curves as numbers: few enough points to draw, the spread over runs, and a caption that says what was done.
 
-Online metrics jump from round to round, so each run is averaged in up to 100 bins before runs are compared;
+OnlineMetrics metrics jump from round to round, so each run is averaged in up to 100 bins before runs are compared;
 all other metrics are levels and keep the last value of each of up to 200 bins.
 """
 
@@ -81,7 +81,7 @@ def caption(run: Run, *metrics: str) -> str:
     if figure.get("trend"):
         return " ".join(parts)
     if metrics[0] in ONLINE and kept["round"].n_unique() > MOST_ONLINE:
-        parts.append(f"Online values jump from round to round: each run is averaged in {MOST_ONLINE} bins.")
+        parts.append(f"OnlineMetrics values jump from round to round: each run is averaged in {MOST_ONLINE} bins.")
     if figure.get("published") and figure.get("metric") == metrics[0]:
         parts.append("Hollow markers: values published in the paper.")
     return " ".join(parts)

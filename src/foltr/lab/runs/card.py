@@ -18,10 +18,10 @@ from foltr.lab.data.partition import Quantity
 from foltr.errors import InputError, StorageError
 from foltr.lab.silo import card as silo_card
 from foltr.lab.spec.setting import AnySetting, Setting, SiloSetting, kept
-from foltr.federation.personalization import Alone
+from foltr.federation.personalization import LocalOnly
 from foltr.federation.releases import planned, taking_part
 from foltr.federation.round import Central, Federated
-from foltr.learners.foltr_es import Evolution, outcomes
+from foltr.learners.foltr_es import FoltrEs, outcomes
 from foltr.privacy import ledger
 from foltr.privacy.card import DELTA, Circumstances, card
 from foltr.privacy.events import Event, with_present
@@ -53,10 +53,10 @@ def facts_of(made: Setting, features: int) -> Facts:
         privacy=made.privacy,
         federation=made.federation,
         parameters=len(made.ranker.start(features, 0)),
-        outcomes=len(outcomes(learner.objective, made.users.shown)) if isinstance(learner, Evolution) else 0,
-        liars=0 if made.attack.by in ("none", POISON) else made.attack.attackers,
+        outcomes=len(outcomes(learner.objective, made.users.k)) if isinstance(learner, FoltrEs) else 0,
+        liars=0 if made.attack.kind in ("none", POISON) else made.attack.num_attackers,
         uneven=uneven,
-        alone=isinstance(made.personal, Alone),
+        alone=isinstance(made.personal, LocalOnly),
         first_seed=made.runs.first_seed,
         seeds=made.runs.seeds,
     )
@@ -114,7 +114,7 @@ def _released(facts: Facts) -> Released | None:
 
 
 def _in_seed(privacy: PrivacyKind, federation: Federated, facts: Facts, seed: int) -> tuple[Event, Array]:
-    clients, cohort, turns = federation.clients, federation.cohort, federation.turns
+    clients, cohort, turns = federation.clients, federation.cohort, federation.round_robin
     if isinstance(privacy, Gaussian | Laplace):
         plan = planned(
             privacy, clients=clients, cohort=cohort, turns=turns, rounds=federation.rounds,
@@ -140,7 +140,7 @@ def _really(event: Event, facts: Facts) -> Event:
     assert isinstance(federation, Federated)
     if event.expected == 1:
         return event
-    summed = federation.rule == "fedavg" and not federation.on_alarm and not facts.uneven
+    summed = federation.aggregator == "fedavg" and not federation.defend_on_detection and not facts.uneven
     return with_present(event, max(0, event.present - facts.liars) if summed else 1)
 
 

@@ -18,7 +18,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "central PDGD": {"federation": {"kind": "central", "batch": 1, "rounds": 240_000}},
     "FPDGD": {},
     "FPDGD, nominal ε 4.5": {"privacy": {"kind": "fpdgd", "epsilon": 4.5, "sensitivity": 5.0}},
-    "FOLtR-ES, p 0.9": {"learner": {"kind": "evolution"}, "privacy": {"kind": "randomized-response", "p": 0.9}},
+    "FOLtR-ES, p 0.9": {"learner": {"kind": "foltr-es"}, "privacy": {"kind": "randomized-response", "p": 0.9}},
 }
 
 
@@ -61,7 +61,7 @@ def tour(out: Path, *, quiet: bool = False) -> dict[str, Any]:
     page = write_page([run.dir], run.dir / "report.html")
     console.print(terminal_table(run))
     console.print(
-        "\nOffline: the final ranker on queries that it never saw. Online: the lists that users saw while it learned. "
+        "\nOffline: the final ranker on queries that it never saw. OnlineMetrics: the lists that users saw while it learned. "
         "The noise of FPDGD protects only in the sum over all clients, and its ε is the paper's nominal one: the page "
         "says what that means.",
         highlight=False,

@@ -48,7 +48,7 @@ FEWER = (1 / 2, 1 / 4, 1 / 8, 1 / 16)  # of the noise, when looking for what wou
 _ALONE = 20  # people who are followed learning alone
 
 
-class Wish(NamedTuple):
+class Target(NamedTuple):
     clients: int
     epsilon: float
     delta: float
@@ -90,13 +90,13 @@ class Tried(NamedTuple):
 class Bench(NamedTuple):
     """What simulations run on: the same people, searches and clicks for every candidate of a seed."""
 
-    wish: Wish
+    wish: Target
     fold: Fold
     engines: dict[int, Compiled]
     people: int
 
 
-def check(wish: Wish) -> None:
+def check(wish: Target) -> None:
     """Refuses what cannot be planned, with the range that can."""
     rules = {
         f"clients = {wish.clients}: a federation needs two people at least": wish.clients >= 2,
@@ -111,7 +111,7 @@ def check(wish: Wish) -> None:
             raise SpecError(complaint)
 
 
-def bench(wish: Wish) -> Bench:
+def bench(wish: Target) -> Bench:
     """Loads the data and makes the engines."""
     check(wish)
     fold = catalog.load(wish.data, fold=1)

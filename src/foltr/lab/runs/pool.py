@@ -20,7 +20,7 @@ from foltr.errors import FoltrError
 from foltr.lab.simulation import population
 from foltr.lab.silo import runs as silo_runs
 from foltr.lab.runs import store
-from foltr.lab.simulation.evaluation import Single, Tick
+from foltr.lab.simulation.evaluation import RunResult, Progress
 from foltr.lab.spec.setting import AnySetting, SiloSetting
 from foltr.lab.runs.single import execute
 
@@ -142,10 +142,10 @@ def _one(job: Job, out: Path, threads: int) -> Iterator[Event]:
     """Ticks of one job, put together so that there are not too many; the result goes to disk."""
     waiting, total, last = 0, 0.0, 0
     for word in _work(job, threads):
-        if isinstance(word, Single):
+        if isinstance(word, RunResult):
             store.save(out, job.key, word)
             continue
-        assert isinstance(word, Tick)
+        assert isinstance(word, Progress)
         waiting, total, last = waiting + word.interactions, total + word.quality, last + 1
         if waiting >= _WORD:
             yield Event(job.number, waiting, total / last)
@@ -153,7 +153,7 @@ def _one(job: Job, out: Path, threads: int) -> Iterator[Event]:
     yield Event(job.number, waiting, total / max(last, 1))
 
 
-def _work(job: Job, threads: int) -> Iterator[Tick | Single]:
+def _work(job: Job, threads: int) -> Iterator[Progress | RunResult]:
     if isinstance(job.setting, SiloSetting):
         return silo_runs.execute(job.setting, silo_runs.load(job.setting.data), job.seed)
     return execute(job.setting, population.load(job.setting.data, job.fold), job.seed, threads)

@@ -25,14 +25,14 @@ from foltr.errors import DataMissing
 from foltr.lab.silo import runs as silo_runs
 from foltr.lab.runs import store
 from foltr.lab.audit.click_guessing import check_audit
-from foltr.lab.simulation.evaluation import Single
+from foltr.lab.simulation.evaluation import RunResult
 from foltr.lab.runs.unlearning import check_forgetting
 from foltr.lab.runs.pool import Event, Job, perform
 from foltr.lab.simulation.population import interactions_in, load, task_of
 from foltr.lab.runs.card import card_of, ledgers_of
 from foltr.lab.spec.setting import AnySetting, Plan, Setting, SiloSetting, folds_of, resolved
 from foltr.lab.spec.parse import labels
-from foltr.atomic import whole_file, write_arrays, write_text
+from foltr.atomic import atomic_write, write_arrays, write_text
 
 
 class Prepared(NamedTuple):
@@ -77,7 +77,7 @@ def _checked(setting: AnySetting, fold_number: int, loaded: dict[tuple[str, str 
         loaded[where] = load(setting.data, fold_number)
     fold = loaded[where]
     task, _ = task_of(setting, fold, 0)
-    if setting.forget.way != "none":
+    if setting.unlearning.method != "none":
         check_forgetting(setting, task)
     if setting.audit.messages:
         check_audit(setting, fold)
@@ -118,11 +118,11 @@ def finish(prepared: Prepared, extra: dict[str, Any] | None = None) -> records.R
     singles = {job.number: store.load(prepared.out, job.key) for job in prepared.jobs}
     done = [(job, single) for job in prepared.jobs if (single := singles[job.number]) is not None]
     number = {id(setting): i for i, setting in enumerate(prepared.plan.settings)}
-    by_setting: dict[int, list[tuple[Job, Single]]] = {i: [] for i in number.values()}
+    by_setting: dict[int, list[tuple[Job, RunResult]]] = {i: [] for i in number.values()}
     for job, single in done:
         by_setting[number[id(job.setting)]].append((job, single))
     rows = pl.concat([_rows(i, job, single) for i, pairs in by_setting.items() for job, single in pairs])
-    with whole_file(prepared.dir / "rows.parquet", instead=store.ELSEWHERE) as temporary:
+    with atomic_write(prepared.dir / "rows.parquet", instead=store.ELSEWHERE) as temporary:
         packed = io.BytesIO()  # polars has words of its own for a full disk
         rows.write_parquet(packed)
         temporary.write_bytes(packed.getbuffer())
@@ -154,7 +154,7 @@ def results(run: records.Run) -> dict[str, Any]:
     return {"run": run.manifest["run"], "dir": str(run.dir), "results": settings}
 
 
-def _rows(setting: int, job: Job, single: Single) -> pl.DataFrame:
+def _rows(setting: int, job: Job, single: RunResult) -> pl.DataFrame:
     names = [*records.ONLINE, records.DISCOUNTED, *records.OFFLINE]
     blocks = [(name, single.rounds, values) for name, values in zip(names[:3], single.online, strict=True)]
     blocks += [(name, single.evaluated, values) for name, values in zip(names[3:], single.offline, strict=True)]
@@ -177,7 +177,7 @@ def _rows(setting: int, job: Job, single: Single) -> pl.DataFrame:
     return pl.concat(frames).select("setting", "fold", "seed", "round", "metric", "value")
 
 
-def _rankers(by_setting: dict[int, list[tuple[Job, Single]]]) -> dict[str, Any]:
+def _rankers(by_setting: dict[int, list[tuple[Job, RunResult]]]) -> dict[str, Any]:
     arrays: dict[str, Any] = {}
     for index, pairs in by_setting.items():
         arrays[f"setting_{index}"] = np.stack([single.parameters for _, single in pairs])
@@ -189,7 +189,7 @@ def _rankers(by_setting: dict[int, list[tuple[Job, Single]]]) -> dict[str, Any]:
 _LINEAR = {"kind": "linear"}  # what organisations train
 
 
-def _manifest(prepared: Prepared, by_setting: dict[int, list[tuple[Job, Single]]]) -> dict[str, Any]:
+def _manifest(prepared: Prepared, by_setting: dict[int, list[tuple[Job, RunResult]]]) -> dict[str, Any]:
     settings = prepared.plan.settings
     return {
         "run": prepared.run,
@@ -230,7 +230,7 @@ def _ledgers(prepared: Prepared) -> dict[str, Any]:
 
 def _facts(setting: Setting, fold: Fold) -> dict[str, Any]:
     splits = (fold.train, fold.validation, fold.test)
-    short = int(sum((np.diff(split.offsets) < setting.users.shown).sum() for split in splits))
+    short = int(sum((np.diff(split.offsets) < setting.users.k).sum() for split in splits))
     return {
         "name": fold.name,
         "note": fold.note,

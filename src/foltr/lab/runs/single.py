@@ -9,7 +9,7 @@ from foltr.lab.data.dataset import Fold, select
 from foltr.lab.simulation import compiled
 from foltr.errors import SpecError
 from foltr.lab.audit.click_guessing import guessing, training
-from foltr.lab.simulation.evaluation import EVALUATED, Single, Tick, offline_quality, thin
+from foltr.lab.simulation.evaluation import EVALUATED, RunResult, Progress, offline_quality, thin
 from foltr.lab.runs.unlearning import forgotten
 from foltr.lab.simulation.population import Tested, task_of
 from foltr.lab.spec.setting import Setting
@@ -18,9 +18,9 @@ from foltr.rankers import RankerKind
 from foltr.types import Array
 
 
-def execute(made: Setting, fold: Fold, seed: int, threads: int = 1) -> Iterator[Tick | Single]:
+def execute(made: Setting, fold: Fold, seed: int, threads: int = 1) -> Iterator[Progress | RunResult]:
     """Ticks on the way, the result at the end."""
-    if made.forget.way != "none":
+    if made.unlearning.method != "none":
         yield from forgotten(made, fold, seed, threads)
         return
     if made.audit.messages:
@@ -42,24 +42,24 @@ def execute(made: Setting, fold: Fold, seed: int, threads: int = 1) -> Iterator[
         if progress.round in wanted:
             _check_numbers(made, progress.parameters, progress.round)
             kept.append(parameters if progress.personal is None else progress.personal)
-        yield Tick(progress.interactions, float(progress.ndcg[-1]))
+        yield Progress(progress.interactions, float(progress.ndcg[-1]))
     at, online = thin(ndcg, max_rr)
     offline, each = _quality(made.ranker, kept, tested, fold.grades)
     names = np.array([f"client {name}" for name in tested.names], dtype=str)[: len(each)]
     seconds = time.perf_counter() - began
-    yield Single(at, online, np.array(stops), offline, parameters, interactions, seconds, each, names)
+    yield RunResult(at, online, np.array(stops), offline, parameters, interactions, seconds, each, names)
 
 
 def _check_numbers(made: Setting, parameters: Array, round: int) -> None:
     if not np.isfinite(parameters).all():
-        raise SpecError(f"by round {round} the ranker's parameters are no longer numbers; lower learner.rate "
-                        f"(it is {made.learner.rate:g}), or whatever else drives them so far")  # fmt: skip
+        raise SpecError(f"by round {round} the ranker's parameters are no longer numbers; lower learner.learning_rate "
+                        f"(it is {made.learner.learning_rate:g}), or whatever else drives them so far")  # fmt: skip
 
 
-def _audited(made: Setting, fold: Fold, seed: int, threads: int) -> Iterator[Tick | Single]:
+def _audited(made: Setting, fold: Fold, seed: int, threads: int) -> Iterator[Progress | RunResult]:
     """The training, and what can be guessed about messages from its ranker."""
     for event in execute(training(made), fold, seed, threads):
-        if isinstance(event, Tick):
+        if isinstance(event, Progress):
             yield event
             continue
         began = time.perf_counter()

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import foltr
-from foltr.lab.simulation.evaluation import Single
+from foltr.lab.simulation.evaluation import RunResult
 from foltr.lab.spec.setting import AnySetting, SiloSetting, resolved
 from foltr.atomic import write_arrays
 
@@ -68,12 +68,12 @@ def path_of(out: Path, key: str) -> Path:
     return out / "singles" / f"{key}.npz"
 
 
-def save(out: Path, key: str, single: Single) -> None:
+def save(out: Path, key: str, single: RunResult) -> None:
     arrays = {name: np.asarray(value) for name, value in single._asdict().items()}
     write_arrays(path_of(out, key), arrays, instead=ELSEWHERE)
 
 
-def load(out: Path, key: str) -> Single | None:
+def load(out: Path, key: str) -> RunResult | None:
     """A finished single run, or None; a damaged file counts as none and is made anew."""
     path = path_of(out, key)
     try:
@@ -81,11 +81,11 @@ def load(out: Path, key: str) -> Single | None:
             if archive.testzip() is not None:  # numpy does not read on to where the checksum is
                 return None
         with np.load(path) as arrays:
-            values: dict[str, Any] = {name: arrays[name] for name in Single._fields}
+            values: dict[str, Any] = {name: arrays[name] for name in RunResult._fields}
     except _DAMAGE:
         return None
     values |= {"interactions": int(values["interactions"]), "seconds": float(values["seconds"])}
-    return Single(**values)
+    return RunResult(**values)
 
 
 # what an archive with a wrong byte somewhere makes of itself

@@ -7,7 +7,7 @@ import numpy as np
 
 from foltr.lab.data.dataset import Fold
 from foltr.lab.simulation import compiled
-from foltr.lab.simulation.evaluation import EVALUATED, Single, Tick, offline_quality
+from foltr.lab.simulation.evaluation import EVALUATED, RunResult, Progress, offline_quality
 from foltr.lab.simulation.population import Tested, interactions_in, task_of
 from foltr.lab.spec.setting import Setting
 from foltr.federation.round import Task
@@ -21,37 +21,37 @@ from foltr.unlearning.rounds import federate
 
 def check_forgetting(made: Setting, task: Task) -> None:
     """Refuses what cannot be, before anything is computed."""
-    forget = made.forget
-    check(task, leavers=forget.leavers, keep_every=forget.keep_every, local_steps=forget.local_steps)
-    check_attack(task, leavers=forget.leavers, z=forget.z)
+    unlearning = made.unlearning
+    check(task, leavers=unlearning.forget_clients, keep_every=unlearning.keep_every, local_steps=unlearning.local_steps)
+    check_attack(task, leavers=unlearning.forget_clients, z=unlearning.z)
 
 
-def forgotten(made: Setting, fold: Fold, seed: int, threads: int = 1) -> Iterator[Tick | Single]:
+def forgotten(made: Setting, fold: Fold, seed: int, threads: int = 1) -> Iterator[Progress | RunResult]:
     """Like `single.execute`: the ranker after forgetting, with what is known about it as further numbers."""
     task, tested = task_of(made, fold, seed)
-    began, forget, rounds = time.perf_counter(), made.forget, made.federation.rounds
+    began, unlearning, rounds = time.perf_counter(), made.unlearning, made.federation.rounds
     every = made.runs.evaluate_every or max(1, rounds // EVALUATED)
-    if forget.way == "retrain":
-        done = walk(federate(task, compiled.engine(task, threads), without=forget.leavers), every=every)
+    if unlearning.method == "retrain":
+        done = walk(federate(task, compiled.engine(task, threads), without=unlearning.forget_clients), every=every)
         further = _costs(done.cost)
-    elif forget.way == "calibrated":
+    elif unlearning.method == "calibrated":
         done, further = _calibrated(made, tested, task, threads, every)
     else:
         done, further = _exact(made, tested, task)
     offline = offline_quality(made.ranker, done.parameters, tested.data, fold.grades)
-    yield Tick(interactions_in(made), float(offline[0, -1]))
+    yield Progress(interactions_in(made), float(offline[0, -1]))
     nothing = np.empty(0, dtype=np.int64), np.empty((3, 0))
-    yield Single(
+    yield RunResult(
         *nothing, done.rounds, offline, done.parameters[-1], interactions_in(made), time.perf_counter() - began,
         np.array(list(further.values())), np.array(list(further)),
     )  # fmt: skip
 
 
 def _calibrated(made: Setting, tested: Tested, task: Task, threads: int, every: int) -> tuple[Walk, dict[str, float]]:
-    forget = made.forget
+    unlearning = made.unlearning
     done = episode(
-        task, compiled.engine(task, threads), leavers=forget.leavers, z=forget.z,
-        keep_every=forget.keep_every, local_steps=forget.local_steps, every=every,
+        task, compiled.engine(task, threads), leavers=unlearning.forget_clients, z=unlearning.z,
+        keep_every=unlearning.keep_every, local_steps=unlearning.local_steps, every=every,
     )  # fmt: skip
     walks = {"honest": done.honest, "attacked": done.attacked, "retrained": done.retrained, "honest history": done.twin}
     further = {name: _ndcg(task, tested, way.parameters[-1]) for name, way in walks.items()}
@@ -61,8 +61,8 @@ def _calibrated(made: Setting, tested: Tested, task: Task, threads: int, every: 
 
 
 def _exact(made: Setting, tested: Tested, task: Task) -> tuple[Walk, dict[str, float]]:
-    forget = made.forget
-    one = exactly(forget.way, task, leavers=forget.leavers, z=forget.z, parts=forget.parts, ridge=forget.ridge)
+    unlearning = made.unlearning
+    one = exactly(unlearning.method, task, leavers=unlearning.forget_clients, z=unlearning.z, parts=unlearning.shards, ridge=unlearning.ridge)
     further = {"attacked": _ndcg(task, tested, one.before), "residual": one.residual, **_costs(one.cost)}
     return Walk(np.array([made.federation.rounds]), one.parameters[None], one.cost), further
 

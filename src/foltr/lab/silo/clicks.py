@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from foltr._kernels.cohort import Holdings
+from foltr._kernels.cohort import ClientPools
 from foltr.clicks import Users, behaviour
 from foltr.federation.round import Federated, Task, run
 from foltr.lab.simulation.compiled import engine
@@ -34,12 +34,12 @@ def from_clicks(corpus: Corpus, lists: Sequence[Labelled], *, seed: int, users: 
     data = dataset(join(*known))
     pools = [np.searchsorted(data.queries, np.unique(one.pairs.queries)) for one in known]
     stop = np.cumsum([len(pool) for pool in pools])
-    holdings = Holdings(np.concatenate(pools), stop - [len(pool) for pool in pools], stop, np.zeros(len(lists), int))
+    held = ClientPools(np.concatenate(pools), stop - [len(pool) for pool in pools], stop, np.zeros(len(lists), int))
     top = int(corpus.judgments[:, 2].max())
     grades = next((count for count in _GRADES if count > top), _GRADES[-1])
     federation = Federated(len(lists), INTERACTIONS, ROUNDS)
     people = (behaviour(Users(users), grades=grades),)
-    task = Task(data, grades, people, Linear(), Pdgd(), federation, NoPrivacy(), seed, holdings)
+    task = Task(data, grades, people, Linear(), Pdgd(), federation, NoPrivacy(), seed, held)
     *_, last = run(task, engine(task))
     return np.tile(last.parameters, (len(lists), 1))
 

@@ -23,7 +23,7 @@ from foltr.lab.silo.projection import Picture, drawn
 from foltr.lab.silo.retrieval import Finding
 from foltr.lab.silo.retrieval import measured as find
 from foltr.lab.silo.tasks import Task, made_up, text
-from foltr.lab.simulation.evaluation import Single, Tick
+from foltr.lab.simulation.evaluation import Progress, RunResult
 from foltr.lab.spec.setting import DataChoice, SiloSetting
 from foltr.silo.parties import Setup, shares_of
 from foltr.text import features
@@ -100,7 +100,7 @@ def checksum(loaded: Corpus | Task) -> str:
     return digest.hexdigest()[:16]
 
 
-def execute(made: SiloSetting, loaded: Corpus | Task, seed: int) -> Iterator[Tick | Single]:
+def execute(made: SiloSetting, loaded: Corpus | Task, seed: int) -> Iterator[Progress | RunResult]:
     """One word on the way, the result at the end."""
     began = time.perf_counter()
     ranker: Array = np.empty(0)
@@ -117,7 +117,7 @@ def execute(made: SiloSetting, loaded: Corpus | Task, seed: int) -> Iterator[Tic
     else:
         numbers, ranker = silo_training.measured(loaded, made.silo, seed=seed)
         quality = silo_training.best_known(numbers)
-    yield Tick(1, quality)
+    yield Progress(1, quality)
     yield _single(numbers, points, ranker, time.perf_counter() - began)
 
 
@@ -126,8 +126,8 @@ def _terms_of(name: str) -> Task:
     return text(name)
 
 
-def _single(numbers: dict[str, float], points: dict[str, Array], ranker: Array, seconds: float) -> Single:
-    return Single(
+def _single(numbers: dict[str, float], points: dict[str, Array], ranker: Array, seconds: float) -> RunResult:
+    return RunResult(
         rounds=np.empty(0, np.int64),
         online=np.empty((3, 0)),
         evaluated=np.ones(1, np.int64),

@@ -7,17 +7,17 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from foltr._kernels.cohort import Cohort, Collection, Holdings, collection_of, everything
+from foltr._kernels.cohort import ClientPools, Cohort, Collection, collection_of, everything
 from foltr._kernels.foltr_es import measure_clients
 from foltr._kernels.pdgd import train_clients
-from foltr._kernels.workspace import Scratch, scratch
+from foltr._kernels.workspace import Workspace, scratch
 from foltr.clicks import Users, behaviour
 from foltr.federation.round import Federated, Task, run
-from foltr.learners.foltr_es import Evolution, outcomes
+from foltr.learners.foltr_es import FoltrEs, outcomes
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.mechanisms import NoPrivacy, RandomizedResponse, clip_radius
 from foltr.rankers import Linear, Mlp
-from foltr.types import Array, Dataset, Online
+from foltr.types import Array, Dataset, OnlineMetrics
 
 Job: TypeAlias = tuple[Cohort, slice]  # what a thread does at a time: for whom, into which rows
 _SHARE = 2000  # interactions that are worth a call
@@ -31,57 +31,60 @@ class Compiled(NamedTuple):
     data: Collection
     click: Array  # [behaviours, shown, grades]
     stop: Array  # [behaviours, grades]
-    rooms: list[Scratch]  # one a thread
+    rooms: list[Workspace]  # one a thread
     threads: ThreadPoolExecutor | None
     shape: tuple[int, bool]  # what kernels know of the ranker
     latest: list[Any]  # clients, steps, and what was made of them
 
     def train(
         self, parameters: Array, clients: Array, steps: Array, *, round: int, first_step: int = 0, summed: bool = False
-    ) -> tuple[Array, Online]:
+    ) -> tuple[Array, OnlineMetrics]:
         learner, task = self.task.learner, self.task
         assert isinstance(learner, Pdgd)
         starts = parameters if parameters.ndim == 2 else parameters[None]  # [1 or clients, P]
         out = np.empty((len(clients), starts.shape[1]))
         jobs, online = self._begin(clients, steps)
 
-        def part(room: Scratch, cohort: Cohort, rows: slice) -> None:
+        def part(room: Workspace, cohort: Cohort, rows: slice) -> None:
             train_clients(
                 self.data, cohort, self.click, self.stop, task.seed, round, first_step,
                 starts if len(starts) == 1 else starts[rows], *self.shape,
-                learner.rate, learner.losers == "all-shown", learner.pull, clip_radius(task.privacy), summed, room,
+                learner.learning_rate, learner.negatives == "all-shown", learner.prox_mu, clip_radius(task.privacy),
+                summed, room,
                 out[rows], online.ndcg, online.max_rr,
             )  # fmt: skip
 
         self._spread(part, jobs)
         return out, online
 
-    def measure(self, parameters: Array, clients: Array, steps: Array, *, round: int) -> tuple[Array, Array, Online]:
+    def measure(
+        self, parameters: Array, clients: Array, steps: Array, *, round: int
+    ) -> tuple[Array, Array, OnlineMetrics]:
         learner, task = self.task.learner, self.task
-        assert isinstance(learner, Evolution)
+        assert isinstance(learner, FoltrEs)
         values, perturbations = np.empty((len(clients), 2)), np.empty((len(clients), len(parameters)))
         jobs, online = self._begin(clients, steps)
         p = task.privacy.p if isinstance(task.privacy, RandomizedResponse) else 1.0
         possible = outcomes(learner.objective, self.click.shape[1])
 
-        def part(room: Scratch, cohort: Cohort, rows: slice) -> None:
+        def part(room: Workspace, cohort: Cohort, rows: slice) -> None:
             measure_clients(
                 self.data, cohort, self.click, self.stop, task.seed, round, parameters, *self.shape,
-                learner.sigma, learner.antithetic, learner.streams == "coupled", learner.objective == "dcg", p,
+                learner.sigma, learner.antithetic, learner.streams == "shared_rng", learner.objective == "dcg", p,
                 possible, room, perturbations[rows], values[rows], online.ndcg, online.max_rr,
             )  # fmt: skip
 
         self._spread(part, jobs)
         return values, perturbations, online
 
-    def _begin(self, clients: Array, steps: Array) -> tuple[list[Job], Online]:
+    def _begin(self, clients: Array, steps: Array) -> tuple[list[Job], OnlineMetrics]:
         """Who does what, made anew only when other clients come (with few of them this would be half of the time)."""
         if not (self.latest and self.latest[0] is clients and self.latest[1] is steps):
             self.latest[:] = clients, steps, list(self._divided(clients, steps)), int(steps.sum())
         _, _, jobs, interactions = self.latest
-        return jobs, Online(*np.empty((2, interactions)))
+        return jobs, OnlineMetrics(*np.empty((2, interactions)))
 
-    def _spread(self, part: Callable[[Scratch, Cohort, slice], None], jobs: list[Job]) -> None:
+    def _spread(self, part: Callable[[Workspace, Cohort, slice], None], jobs: list[Job]) -> None:
         """Runs `part` on runs of neighbouring clients, on as many threads as there are rooms."""
         if self.threads is None:
             for job in jobs:
@@ -107,11 +110,11 @@ class Compiled(NamedTuple):
             own = (part[rows] for part in (start, stop))
             yield Cohort(clients[rows], steps[rows], slots[rows], users[rows], pools, *own), rows
 
-    def _held(self, clients: Array) -> Holdings:
+    def _held(self, clients: Array) -> ClientPools:
         """What these clients hold; everybody everything, if nothing else was said."""
-        held = self.task.holdings
+        held = self.task.pools
         if held is not None:
-            return Holdings(held.pools, *(of_all[clients] for of_all in held[1:]))
+            return ClientPools(held.pools, *(of_all[clients] for of_all in held[1:]))
         return everything(clients, queries=len(self.data.offsets) - 1, behaviours=len(self.click))
 
 
@@ -138,8 +141,8 @@ def engine(task: Task, threads: int = 1) -> Compiled:
 def warm_up() -> None:
     """Compiles the kernels (some seconds, once after an installation), so that no run is timed with that."""
     data = Dataset(np.ones((4, 2), np.float32), np.array([0, 1, 0, 1], np.int8), np.array([0, 2, 4]), np.arange(2))
-    users = (behaviour(Users(shown=2), grades=2),)
-    for learner in (Pdgd(), Evolution()):
+    users = (behaviour(Users(k=2), grades=2),)
+    for learner in (Pdgd(), FoltrEs()):
         task = Task(data, 2, users, Linear(), learner, Federated(2, 2, 1), NoPrivacy(), 1)
         for _ in run(task, engine(task)):
             pass

@@ -15,7 +15,7 @@ EVALUATED = 100  # offline evaluations of a run, about
 _RANKERS = 32  # evaluated with one matrix product
 
 
-class Single(NamedTuple):
+class RunResult(NamedTuple):
     """What a single run leaves."""
 
     rounds: Array  # [rows] at which online values were kept: the mean since the row before
@@ -31,7 +31,7 @@ class Single(NamedTuple):
     point_names: Array = np.empty(0, dtype=str)
 
 
-class Tick(NamedTuple):
+class Progress(NamedTuple):
     """How far a single run is."""
 
     interactions: int

@@ -8,17 +8,17 @@ from typing import NamedTuple
 import numpy as np
 
 from foltr._kernels.pdgd import DRAWS
-from foltr.clicks import Behaviour, clicks_on
+from foltr.clicks import ClickModel, clicks_on
 from foltr.federation.round import Task
 from foltr.learners import foltr_es as evolution
 from foltr.learners import pdgd
-from foltr.learners.foltr_es import Evolution
+from foltr.learners.foltr_es import FoltrEs
 from foltr.learners.pdgd import Pdgd
 from foltr.metrics import order
 from foltr.privacy.mechanisms import RandomizedResponse, clip_radius
 from foltr.rankers import plackett_luce
 from foltr.rng import Stream, stream
-from foltr.types import DRAWN, Array, Online, Session
+from foltr.types import DRAWN, Array, Interaction, OnlineMetrics
 
 
 class Loop(NamedTuple):
@@ -28,7 +28,7 @@ class Loop(NamedTuple):
 
     def train(
         self, parameters: Array, clients: Array, steps: Array, *, round: int, first_step: int = 0, summed: bool = False
-    ) -> tuple[Array, Online]:
+    ) -> tuple[Array, OnlineMetrics]:
         learner, task = self.task.learner, self.task
         assert isinstance(learner, Pdgd)
         radius = clip_radius(task.privacy)
@@ -40,13 +40,13 @@ class Loop(NamedTuple):
                 session, grades = self._search(model, int(client), round, step)
                 seen.append(_lived(session, grades))
                 drift = row - start
-                row += learner.rate * pdgd.gradient(session, task.ranker, model, learner.losers)
-                row -= learner.rate * learner.pull * drift
+                row += learner.learning_rate * pdgd.gradient(session, task.ranker, model, learner.negatives)
+                row -= learner.learning_rate * learner.prox_mu * drift
                 if radius and np.linalg.norm(row) > radius:
                     row *= radius / np.linalg.norm(row)
         return out, _online(seen)
 
-    def _search(self, model: Array, client: int, round: int, step: int) -> tuple[Session, Array]:
+    def _search(self, model: Array, client: int, round: int, step: int) -> tuple[Interaction, Array]:
         """One person's search with a Plackett-Luce list; also the grades of all candidates."""
         seed, users = self.task.seed, _users_of(self.task, client, round, step)
         queries, ranking, clicks = (
@@ -56,11 +56,13 @@ class Loop(NamedTuple):
         scores = self.task.ranker.score(model, features)
         shown = plackett_luce.sample(scores, len(users.click), ranking.skip(step * DRAWS))
         clicked = _clicks(grades[shown], users, clicks.skip(2 * step * len(users.click)))
-        return Session(features, shown, clicked, scores, round), grades
+        return Interaction(features, shown, clicked, scores, round), grades
 
-    def measure(self, parameters: Array, clients: Array, steps: Array, *, round: int) -> tuple[Array, Array, Online]:
+    def measure(
+        self, parameters: Array, clients: Array, steps: Array, *, round: int
+    ) -> tuple[Array, Array, OnlineMetrics]:
         learner = self.task.learner
-        assert isinstance(learner, Evolution)
+        assert isinstance(learner, FoltrEs)
         values, seen = np.zeros((len(clients), 2)), []
         for row, client, interactions in zip(values, clients, steps, strict=True):
             public = evolution.perturbation_stream(self.task.seed, round, int(client))
@@ -74,16 +76,18 @@ class Loop(NamedTuple):
         public_noise = evolution.perturbations(clients, size=len(parameters), seed=self.task.seed, round=round)
         return values, public_noise, _online(seen)
 
-    def _try(self, model: Array, client: int, round: int, step: int, public: Stream) -> tuple[Session, Array, float]:
+    def _try(
+        self, model: Array, client: int, round: int, step: int, public: Stream
+    ) -> tuple[Interaction, Array, float]:
         """One person's search with the list of a perturbed ranker, and the objective as it would be reported."""
         task, users = self.task, _users_of(self.task, client, round, step)
-        assert isinstance(task.learner, Evolution)
+        assert isinstance(task.learner, FoltrEs)
         length = len(users.click)
         queries, clicks, privatise = (
             stream(task.seed, round=round, client=client, purpose=use).skip(step * numbers)
             for use, numbers in (("queries", 1), ("clicks", 2 * length), ("privatise", 2))
         )
-        if task.learner.streams == "coupled":
+        if task.learner.streams == "shared_rng":
             queries = public.skip(step * (1 + 2 * length))
             clicks = queries.skip(1)
         features, grades = _candidates(task, client, queries)
@@ -94,15 +98,15 @@ class Loop(NamedTuple):
         p = task.privacy.p if isinstance(task.privacy, RandomizedResponse) else 1.0
         truth = evolution.outcome_of(clicked, task.learner.objective)
         told = evolution.randomised(truth, len(possible), p, *privatise.uniform(2))
-        return Session(features, shown, clicked, scores, round), grades, float(possible[told])
+        return Interaction(features, shown, clicked, scores, round), grades, float(possible[told])
 
 
 def engine(task: Task) -> Loop:
     return Loop(task)
 
 
-def _users_of(task: Task, client: int, round: int, step: int) -> Behaviour:
-    user = client % len(task.behaviours) if task.holdings is None else int(task.holdings.users[client])
+def _users_of(task: Task, client: int, round: int, step: int) -> ClickModel:
+    user = client % len(task.behaviours) if task.pools is None else int(task.pools.users[client])
     if user == DRAWN:
         draws = stream(task.seed, round=round, client=client, purpose="users").skip(step)
         user = int(draws.integers(len(task.behaviours), 1)[0])
@@ -111,18 +115,18 @@ def _users_of(task: Task, client: int, round: int, step: int) -> Behaviour:
 
 def _candidates(task: Task, client: int, draws: Stream) -> tuple[Array, Array]:
     """Features and grades of the documents of one of the client's queries."""
-    train, held = task.train, task.holdings
+    train, held = task.train, task.pools
     pool = np.arange(len(train.offsets) - 1) if held is None else held.pools[held.start[client] : held.stop[client]]
     query = int(pool[draws.integers(len(pool), 1)[0]])
     rows = slice(train.offsets[query], train.offsets[query + 1])
     return train.features[rows], train.labels[rows]
 
 
-def _clicks(grades: Array, users: Behaviour, draws: Stream) -> Array:
+def _clicks(grades: Array, users: ClickModel, draws: Stream) -> Array:
     return clicks_on(grades, users, draws.uniform(2 * len(grades)))
 
 
-def _lived(session: Session, grades: Array) -> tuple[float, float]:
+def _lived(session: Interaction, grades: Array) -> tuple[float, float]:
     """nDCG@10 of the shown list, and 1 / rank of the first click."""
     best = dcg(np.sort(grades)[::-1])
     clicked = np.flatnonzero(session.clicks[:10])
@@ -135,6 +139,6 @@ def dcg(grades: Array) -> float:
     return float(((2**first - 1) / np.log2(np.arange(2, len(first) + 2))).sum())
 
 
-def _online(seen: list[tuple[float, float]]) -> Online:
+def _online(seen: list[tuple[float, float]]) -> OnlineMetrics:
     ndcgs, reciprocals = np.array(seen).reshape(-1, 2).T
-    return Online(ndcgs, reciprocals)
+    return OnlineMetrics(ndcgs, reciprocals)

@@ -5,19 +5,19 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from foltr._kernels.cohort import Holdings, everything
+from foltr._kernels.cohort import ClientPools, everything
 from foltr._kernels.pdgd import DRAWS
 from foltr.clicks import Users, behaviour
 from foltr.errors import SpecError
 from foltr.federation.round import Central, Federated, Task
 from foltr.federation.schedule import interactions_of
-from foltr.lab.attacks.choice import POISON, tamper_of
+from foltr.lab.attacks.choice import POISON, transform_of
 from foltr.lab.data import catalog, intents
 from foltr.lab.data.dataset import Fold
 from foltr.lab.data.intents import IntentData
 from foltr.lab.data.partition import Clients, split
 from foltr.lab.data.sharing import share
-from foltr.lab.spec.setting import AnySetting, DataChoice, Even, Setting, SiloSetting, assumed
+from foltr.lab.spec.setting import AnySetting, DataChoice, Even, Setting, SiloSetting, num_byzantine
 from foltr.types import Array, Dataset
 
 
@@ -39,9 +39,9 @@ def load(data: DataChoice, fold: int) -> Fold:
 def task_of(made: Setting, fold: Fold, seed: int) -> tuple[Task, Tested]:
     """Everything that decides the numbers of a single run."""
     longest = int(np.diff(fold.train.offsets).max())
-    if made.users.shown > longest:
+    if made.users.k > longest:
         raise SpecError(
-            f"users.shown = {made.users.shown}: the longest list of {fold.name} fold {fold.fold} has {longest} "
+            f"users.k = {made.users.k}: the longest list of {fold.name} fold {fold.fold} has {longest} "
             f"documents; use at most {longest}"
         )
     if longest > DRAWS:
@@ -56,8 +56,10 @@ def task_of(made: Setting, fold: Fold, seed: int) -> tuple[Task, Tested]:
     )  # fmt: skip
     if isinstance(federation, Central):
         return plain, Tested(fold.test, [], ())
-    federation = msgspec.structs.replace(federation, assumed=assumed(made, federation))
-    task = plain._replace(federation=federation, tamper=tamper_of(made.attack, rule=federation.rule, seed=seed))
+    federation = msgspec.structs.replace(federation, num_byzantine=num_byzantine(made, federation))
+    task = plain._replace(
+        federation=federation, transform=transform_of(made.attack, rule=federation.aggregator, seed=seed)
+    )
     if isinstance(made.partition, Even):
         return _poisoned(made, task), Tested(fold.test, [], ())
     task, tested = _skewed(made, fold, task, federation)
@@ -85,7 +87,7 @@ def _skewed(made: Setting, fold: Fold, task: Task, federation: Federated) -> tup
         train=clients.train,
         behaviours=tuple(behaviour(one, grades=fold.grades) for one in clients.behaviours),
         federation=federation,
-        holdings=_with_server(clients, public),
+        pools=_with_server(clients, public),
         warm_up=made.sharing.warm_up,
     )
     pools = [clients.test_pools[a:b] for a, b in zip(clients.test_start, clients.test_stop, strict=True)]
@@ -99,24 +101,24 @@ def _parts(fold: Fold) -> tuple[Dataset | IntentData, Dataset | IntentData]:
     return IntentData(fold.train, seen, fold.note), IntentData(fold.test, unseen, fold.note)
 
 
-def _with_server(clients: Clients, public: Array) -> Holdings:
+def _with_server(clients: Clients, public: Array) -> ClientPools:
     """What clients hold, and as one client more the server, which has the queries that are shared."""
     pools = np.concatenate([clients.pools, public])
     start = np.append(clients.pool_start, len(clients.pools))
-    return Holdings(pools, start, np.append(clients.pool_stop, len(pools)), np.append(clients.users, 0))
+    return ClientPools(pools, start, np.append(clients.pool_stop, len(pools)), np.append(clients.users, 0))
 
 
 def _poisoned(made: Setting, task: Task) -> Task:
     """The first clients click by the poison table."""
     federation = task.federation
-    if made.attack.by != POISON or not isinstance(federation, Federated):
+    if made.attack.kind != POISON or not isinstance(federation, Federated):
         return task
     queries, clients = len(task.train.queries), np.arange(federation.clients)
-    held = task.holdings or everything(clients, queries=queries, behaviours=len(task.behaviours))
+    held = task.pools or everything(clients, queries=queries, behaviours=len(task.behaviours))
     users = held.users.copy()
-    users[: made.attack.attackers] = len(task.behaviours)
-    poison = behaviour(Users(POISON, shown=made.users.shown), grades=task.grades)
-    return task._replace(behaviours=(*task.behaviours, poison), holdings=held._replace(users=users))
+    users[: made.attack.num_attackers] = len(task.behaviours)
+    poison = behaviour(Users(POISON, k=made.users.k), grades=task.grades)
+    return task._replace(behaviours=(*task.behaviours, poison), pools=held._replace(users=users))
 
 
 def interactions_in(made: AnySetting) -> int:

@@ -5,7 +5,7 @@ import math
 import msgspec
 
 from foltr.errors import SpecError
-from foltr.federation.aggregators import check_rule
+from foltr.federation.aggregators import check_aggregator
 from foltr.federation.personalization import Clusters, FedPer, Together
 from foltr.federation.round import Central, Federated
 from foltr.lab.attacks.choice import AttackChoice
@@ -18,14 +18,14 @@ from foltr.lab.spec.setting import (
     Even,
     Setting,
     SiloSetting,
-    assumed,
     chosen_folds,
     flat,
+    num_byzantine,
     resolved,
 )
-from foltr.learners.foltr_es import Evolution
+from foltr.learners.foltr_es import FoltrEs
 from foltr.learners.pdgd import Pdgd
-from foltr.privacy.mechanisms import Fpdgd, Gaussian, Honest, Laplace, NoPrivacy, RandomizedResponse
+from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace, NoPrivacy, RandomizedResponse, UserLevelDP
 from foltr.rankers import Linear, Mlp
 
 
@@ -46,9 +46,9 @@ def _check_silo(made: SiloSetting) -> str:
 
 def _check_pairs(made: Setting) -> str:
     learner, federation, privacy = made.learner, made.federation, made.privacy
-    evolution = isinstance(learner, Evolution)
+    evolution = isinstance(learner, FoltrEs)
     if evolution and isinstance(federation, Central):
-        return 'learner.kind = "evolution" needs clients; use federation = { clients = ..., rounds = ... }'
+        return 'learner.kind = "foltr-es" needs clients; use federation = { clients = ..., rounds = ... }'
     if isinstance(federation, Central) and not isinstance(privacy, NoPrivacy):
         return 'federation.kind = "central" sends no updates; use privacy = { kind = "none" }'
     if evolution and isinstance(privacy, Fpdgd | Gaussian | Laplace):
@@ -57,7 +57,7 @@ def _check_pairs(made: Setting) -> str:
             f'use "randomized-response"'
         )
     if not evolution and isinstance(privacy, RandomizedResponse):
-        return 'privacy.kind = "randomized-response" belongs to learner.kind = "evolution"; for pdgd use "gaussian"'
+        return 'privacy.kind = "randomized-response" belongs to learner.kind = "foltr-es"; for pdgd use "gaussian"'
     if not evolution and isinstance(made.ranker, Mlp) and made.ranker.activation == "relu":
         return 'ranker.activation = "relu" starts at zero, where pdgd finds no direction; use "sigmoid"'
     if isinstance(federation, Federated):
@@ -66,10 +66,10 @@ def _check_pairs(made: Setting) -> str:
 
 
 def _check_central(made: Setting) -> str:
-    if isinstance(made.learner, Pdgd) and made.learner.pull:
-        return "learner.pull goes back to the start of a round, which a centre has not; leave it out"
+    if isinstance(made.learner, Pdgd) and made.learner.prox_mu:
+        return "learner.prox_mu goes back to the start of a round, which a centre has not; leave it out"
     plain = Setting(made.data, made.ranker, made.learner, made.users, made.federation, made.privacy, made.runs)
-    for table in ("partition", "sharing", "personal", "attack", "forget", "audit"):
+    for table in ("partition", "sharing", "personal", "attack", "unlearning", "audit"):
         if getattr(made, table) != getattr(plain, table):
             return f'{table} is about clients; use federation = {{ clients = ..., rounds = ... }} instead of "central"'
     return ""
@@ -110,33 +110,33 @@ def _check_federated(made: Setting, federation: Federated) -> str:
     )
     if complaint:
         return complaint
-    if isinstance(made.learner, Evolution) and made.learner.antithetic and fewest < 2:
+    if isinstance(made.learner, FoltrEs) and made.learner.antithetic and fewest < 2:
         return "federation.interactions: antithetic evolution splits them in two halves; use at least 2 for each client"
-    if isinstance(made.learner, Evolution) and made.learner.objective == "dcg" and made.users.shown < 2:
-        return "users.shown: the dcg objective needs a list of at least 2"
+    if isinstance(made.learner, FoltrEs) and made.learner.objective == "dcg" and made.users.k < 2:
+        return "users.k: the dcg objective needs a list of at least 2"
     return ""
 
 
 def _check_privacy(made: Setting, federation: Federated) -> str:
-    if federation.turns and federation.cohort is None:
-        return "federation.turns: everybody takes part in every round; say federation.cohort"
+    if federation.round_robin and federation.cohort is None:
+        return "federation.round_robin: everybody takes part in every round; say federation.cohort"
     if not isinstance(made.privacy, Gaussian | Laplace):
         return ""
     secure = made.privacy.secure_aggregation
-    if federation.rule != "fedavg" or federation.on_alarm:
+    if federation.aggregator != "fedavg" or federation.defend_on_detection:
         return (
-            f'federation.rule = "{federation.rule}" looks at single updates, which '
+            f'federation.aggregator = "{federation.aggregator}" looks at single updates, which '
             f"{'secure aggregation hides' if secure else 'noise of one share each would not protect'}; use fedavg, or "
             f'privacy.kind = "none"'
         )
     if isinstance(federation.interactions, tuple) or not isinstance(made.partition, Even | Intents | Labels | Clicks):
         return "privacy: sums with equal weights need the same federation.interactions for every client; use one number"
-    if made.forget.way != "none":
+    if made.unlearning.method != "none":
         return 'forget needs single updates, which an honest mechanism does not show; use privacy = { kind = "none" }'
     return ""
 
 
-def _kind(privacy: Fpdgd | Honest) -> str:
+def _kind(privacy: Fpdgd | UserLevelDP) -> str:
     return str(msgspec.to_builtins(privacy)["kind"])
 
 
@@ -144,14 +144,16 @@ def _check_defence(made: Setting, federation: Federated) -> str:
     taking_part = federation.cohort or federation.clients
     try:
         check_attack(made.attack, federation.clients)
-        check_rule(federation.rule, taking_part, assumed(made, federation))
+        check_aggregator(federation.aggregator, taking_part, num_byzantine(made, federation))
     except SpecError as problem:
-        return f"federation.rule, attack: {problem}"
-    plain = made.attack == AttackChoice() and federation.rule == "fedavg" and not federation.on_alarm
-    if isinstance(made.learner, Evolution) and not plain:
-        return 'learner.kind = "evolution" sends values, not models: no attack and no rule but fedavg'
-    if federation.on_alarm and (federation.cohort is not None or federation.clients < 3):
-        return "federation.on_alarm watches the same clients in every round: no cohort, and at least 3 clients"
+        return f"federation.aggregator, attack: {problem}"
+    plain = made.attack == AttackChoice() and federation.aggregator == "fedavg" and not federation.defend_on_detection
+    if isinstance(made.learner, FoltrEs) and not plain:
+        return 'learner.kind = "foltr-es" sends values, not models: no attack and no rule but fedavg'
+    if federation.defend_on_detection and (federation.cohort is not None or federation.clients < 3):
+        return (
+            "federation.defend_on_detection watches the same clients in every round: no cohort, and at least 3 clients"
+        )
     return ""
 
 
@@ -161,13 +163,13 @@ def _check_sharing(made: Setting) -> str:
         return "sharing.warm_up: the server has no queries to warm up on; say sharing.fraction"
     if sharing.fraction and isinstance(made.partition, Even):
         return "sharing.fraction: everybody holds every query already; say how clients differ with partition"
-    if sharing.warm_up and (isinstance(made.learner, Evolution) or not isinstance(made.personal, Together)):
+    if sharing.warm_up and (isinstance(made.learner, FoltrEs) or not isinstance(made.personal, Together)):
         return "sharing.warm_up is for pdgd and one ranker for all; leave it out"
     return ""
 
 
 def _check_forgetting(made: Setting) -> str:
-    if made.forget.way != "none" and made.attack != AttackChoice():
+    if made.unlearning.method != "none" and made.attack != AttackChoice():
         return "forget brings its own attack, by those who leave; leave out the attack table"
     return ""
 
@@ -177,7 +179,7 @@ def _check_audit(made: Setting) -> str:
         return ""
     if not isinstance(made.learner, Pdgd) or not isinstance(made.ranker, Linear):
         return "audit reads the messages of pdgd with a linear ranker; leave it out"
-    if made.forget.way != "none" or made.attack != AttackChoice() or not isinstance(made.personal, Together):
+    if made.unlearning.method != "none" or made.attack != AttackChoice() or not isinstance(made.personal, Together):
         return "audit is for one ranker and honest clients who stay; leave out forget, attack and personal"
     return ""
 
@@ -188,10 +190,10 @@ def _check_personal(made: Setting, federation: Federated) -> str:
         return ""
     if isinstance(kind, FedPer) and not isinstance(made.ranker, Mlp):
         return 'personal.kind = "fedper" keeps an output layer, which a linear ranker has not; use ranker.kind = "mlp"'
-    if isinstance(made.learner, Evolution) or not isinstance(made.privacy, NoPrivacy) or federation.cohort is not None:
+    if isinstance(made.learner, FoltrEs) or not isinstance(made.privacy, NoPrivacy) or federation.cohort is not None:
         return "personal rankers are made by pdgd without privacy, with everybody in every round (no federation.cohort)"
-    if federation.rule != "fedavg" or made.attack != AttackChoice():
-        return "personal rankers are averaged plainly: use federation.rule = fedavg, and no attack"
+    if federation.aggregator != "fedavg" or made.attack != AttackChoice():
+        return "personal rankers are averaged plainly: use federation.aggregator = fedavg, and no attack"
     if isinstance(kind, Clusters) and kind.count > federation.clients:
         return f"personal.count = {kind.count} groups of {federation.clients} clients; use at most {federation.clients}"
     return ""

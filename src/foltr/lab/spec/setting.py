@@ -9,19 +9,19 @@ import msgspec
 
 from foltr.clicks import Users
 from foltr.errors import SpecError
-from foltr.federation.personalization import Alone, Clusters, FedPer, Offset, Together
+from foltr.federation.personalization import Clusters, FedPer, LocalOnly, Offset, Together
 from foltr.federation.round import Central, Federated
 from foltr.lab.attacks.choice import AttackChoice
 from foltr.lab.audit.choice import Audit
 from foltr.lab.data.partition import Clicks, Intents, Labels, Quantity
 from foltr.lab.silo.projection import Picture
 from foltr.lab.silo.retrieval import Finding
-from foltr.learners.foltr_es import Evolution
+from foltr.learners.foltr_es import FoltrEs
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace, NoPrivacy, RandomizedResponse
 from foltr.rankers import Linear, Mlp
 from foltr.silo.parties import Setup
-from foltr.unlearning.choice import Forgetting
+from foltr.unlearning.choice import Unlearning
 
 
 class DataChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,16 +52,16 @@ class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     data: DataChoice
     ranker: Linear | Mlp
-    learner: Pdgd | Evolution
+    learner: Pdgd | FoltrEs
     users: Users
     federation: Federated | Central
     privacy: NoPrivacy | Fpdgd | RandomizedResponse | Gaussian | Laplace
     runs: Runs
     partition: Even | Intents | Labels | Clicks | Quantity = Even()
     sharing: Sharing = Sharing()
-    personal: Together | FedPer | Offset | Clusters | Alone = Together()
+    personal: Together | FedPer | Offset | Clusters | LocalOnly = Together()
     attack: AttackChoice = AttackChoice()
-    forget: Forgetting = Forgetting()
+    unlearning: Unlearning = Unlearning()
     audit: Audit = Audit()
     part: str = ""
 
@@ -90,7 +90,7 @@ Tables: TypeAlias = dict[str, dict[str, type[msgspec.Struct]]]  # table -> kind 
 TABLES: Tables = {
     "data": {"": DataChoice},
     "ranker": {"linear": Linear, "mlp": Mlp},
-    "learner": {"pdgd": Pdgd, "evolution": Evolution},
+    "learner": {"pdgd": Pdgd, "foltr-es": FoltrEs},
     "users": {"": Users},
     "federation": {"federated": Federated, "central": Central},
     "privacy": {
@@ -103,9 +103,9 @@ TABLES: Tables = {
     "runs": {"": Runs},
     "partition": {"none": Even, "intents": Intents, "labels": Labels, "clicks": Clicks, "quantity": Quantity},
     "sharing": {"": Sharing},
-    "personal": {"none": Together, "fedper": FedPer, "offset": Offset, "clusters": Clusters, "alone": Alone},
+    "personal": {"none": Together, "fedper": FedPer, "offset": Offset, "clusters": Clusters, "local_only": LocalOnly},
     "attack": {"": AttackChoice},
-    "forget": {"": Forgetting},
+    "unlearning": {"": Unlearning},
     "audit": {"": Audit},
 }
 
@@ -138,9 +138,9 @@ def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return out
 
 
-def assumed(made: Setting, federation: Federated) -> int:
+def num_byzantine(made: Setting, federation: Federated) -> int:
     """Attackers that the rule reckons with: as many as there are, if the spec does not say."""
-    return made.attack.attackers if federation.assumed is None else federation.assumed
+    return made.attack.num_attackers if federation.num_byzantine is None else federation.num_byzantine
 
 
 def folds_of(data: DataChoice) -> list[int]:
