@@ -7,11 +7,13 @@ document that was not clicked. Position-based: click at rank r with P(click | gr
 Differs from the paper: nothing. Tables for two grades come from the authors' programs.
 """
 
+from collections.abc import Callable
 from typing import Annotated, NamedTuple
 
 import msgspec
 import numpy as np
 
+from foltr import registry
 from foltr.errors import SpecError
 from foltr.types import Array
 
@@ -41,21 +43,26 @@ class Users(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     k: Annotated[int, msgspec.Meta(ge=1, le=100)] = 10
 
     def __post_init__(self) -> None:
-        if isinstance(self.clicks, str) and self.clicks not in USERS:
-            raise ValueError(f"clicks: no users {self.clicks!r}; there are {', '.join(USERS)}, or a table of your own")
+        known = (*USERS, *registry.names("click_model"))
+        if isinstance(self.clicks, str) and self.clicks not in known:
+            raise ValueError(f"clicks: no users {self.clicks!r}; there are {', '.join(known)}, or a table of your own")
         if self.model not in MODELS:
             raise ValueError(f"model: no click model {self.model!r}; there are {', '.join(MODELS)}")
 
 
 class ClickModel(NamedTuple):
-    """A click model as numbers; cascade and position-based users differ only in these."""
+    """A click model as numbers, which kernels take, or as a function, which runs on the plain engine."""
 
-    click: Array  # [shown, grades] P(click | rank, grade)
+    click: Array  # [k, grades] P(click | rank, grade)
     stop: Array  # [grades] P(stop | click, grade)
+    function: Callable[[Array, Array], Array] | None = None  # (grades of the list, uniforms [2 k]) -> clicks [k]
 
 
-def behaviour(users: Users, *, grades: int) -> ClickModel:
+def click_model(users: Users, *, grades: int) -> ClickModel:
     """The numbers behind a description of users, for a collection with so many grades."""
+    if isinstance(users.clicks, str) and users.clicks not in USERS:
+        model: ClickModel = registry.kind("click_model", users.clicks)().click_model(users.k, grades)
+        return model
     table = users.clicks if isinstance(users.clicks, ClickTable) else named_table(users.clicks, grades)
     if len(table.click) < grades:
         raise SpecError(
@@ -69,12 +76,14 @@ def behaviour(users: Users, *, grades: int) -> ClickModel:
     return ClickModel(np.tile(click, (users.k, 1)), stop)
 
 
-def clicks_on(grades: Array, behaviour: ClickModel, uniforms: Array) -> Array:
-    """Which of the shown documents, given by their grades, are clicked; uniforms [2 * shown]."""
+def clicks_on(grades: Array, model: ClickModel, uniforms: Array) -> Array:
+    """Which of the shown documents, given by their grades, are clicked; uniforms [2 k]."""
+    if model.function is not None:
+        return np.asarray(model.function(grades, uniforms), dtype=bool)
     clicks = np.zeros(len(grades), dtype=bool)
     for rank, grade in enumerate(grades):
-        clicks[rank] = uniforms[2 * rank] < behaviour.click[rank, grade]
-        if clicks[rank] and uniforms[2 * rank + 1] < behaviour.stop[grade]:
+        clicks[rank] = uniforms[2 * rank] < model.click[rank, grade]
+        if clicks[rank] and uniforms[2 * rank + 1] < model.stop[grade]:
             break
     return clicks
 

@@ -1,4 +1,4 @@
-"""The two seams, and what else crosses module borders: plain data, shapes in comments.
+"""The seams, and what else crosses module borders: plain data, shapes in comments. NumPy and msgspec only.
 
 `Interaction` is what one person was shown and clicked; a simulated user and a real search page make the same one.
 `Update` is what leaves a client; an in-process client and a machine across the network make the same one.
@@ -13,32 +13,50 @@ DRAWN = -1  # in place of a user's number: one is drawn for every interaction
 
 
 class Interaction(NamedTuple):
-    features: Array  # [docs, d]  every candidate, shown or not
-    ranking: Array  # [k]        document at each position, as displayed
+    """One search: what was shown and clicked."""
+
+    features: Array  # [n, d] every candidate, shown or not
+    ranking: Array  # [k] document at each position, as displayed
     clicks: Array  # [k] bool
-    scores: Array  # [docs]     of the model that made the list
-    model: int  # its version: the round it came from
+    scores: Array  # [n] of the model that ranked
+    model_version: int
+
+
+class Model(NamedTuple):
+    """What a client is sent: where its update starts from, and what the server decides about it."""
+
+    parameters: Array  # [P]
+    version: int  # rounds that made it
+    ranker: Any  # a ranker kind: how parameters score documents
+    k: int = 10  # documents that are displayed
+    seed: int = 0  # of the public randomness (perturbations of FOLtR-ES)
+    mechanism_state: Any = None  # such as the clip of the round, where it adapts
 
 
 class Update(NamedTuple):
-    values: Array  # [P] parameters (PDGD), or [2] mean objective of the two halves (evolution)
-    weight: float  # interactions behind it
+    """What leaves a client, always relative to the model that it was sent."""
+
+    values: Array  # [P] delta, or [2] objectives of the two halves (FOLtR-ES)
+    weight: float  # interactions behind it; 1 where a weight would tell something
     client: int
-    round: int
-    seed: int = 0  # of the public perturbation (evolution only)
+    base_version: int
+    event: Any = None  # what the release is worth (`privacy.events.Event`); None: nothing protects it
+
+
+class Updates(NamedTuple):
+    """The updates of a cohort as arrays."""
+
+    values: Array  # [n, V]
+    weights: Array  # [n]
+    clients: Array  # [n]
+    base_versions: Array  # [n]
 
 
 class OnlineMetrics(NamedTuple):
-    """What users lived through in some interactions, in the order of clients."""
+    """Quality of the shown lists, per interaction, in the order of clients."""
 
     ndcg: Array  # [interactions] nDCG@10 of the shown list
     max_rr: Array  # [interactions] 1 / rank of the first click, 0 without one
-
-
-class ServerState(NamedTuple):
-    round: int
-    parameters: Array  # [P]
-    moments: Array  # [2, P] of Adam; zeros where the server does not use it
 
 
 class Dataset(NamedTuple):

@@ -108,7 +108,7 @@ def test_engines_agree_and_threads_change_no_bit(made):
     assert np.abs(parameters - fast_parameters).max() < 1e-8
     assert np.abs(online - fast_online).max() < 1e-12
     if not without_slope(made):
-        start = made.ranker.start(7, made.seed)
+        start = made.ranker.init(7, made.seed)
         assert np.ptp(parameters[-1].reshape(-1, len(start)) - start) > 0  # something was learnt
     for threads in (2, 3):
         again, again_online = lived(made, compiled.engine(made, threads))
@@ -192,13 +192,13 @@ def test_more_threads_than_clients():
 
 def test_clients_do_not_touch_each_other():
     made = task(Mlp(5), Pdgd(), Federated())
-    engine, start = compiled.engine(made), made.ranker.start(7, 3)
+    engine, start = compiled.engine(made), made.ranker.init(7, 3)
     together, online = engine.train(start, np.array([3, 8, 11]), np.array([2, 4, 1]), round=5)
     for row, client, steps in zip(together, (3, 8, 11), (2, 4, 1), strict=True):
         alone, _ = engine.train(start, np.array([client]), np.array([steps]), round=5)
         assert np.array_equal(alone[0], row)
     assert len(online.ndcg) == 7
-    assert np.array_equal(start, made.ranker.start(7, 3))  # and what they start from stays
+    assert np.array_equal(start, made.ranker.init(7, 3))  # and what they start from stays
 
 
 @pytest.mark.parametrize("make_engine", [loop.engine, compiled.engine], ids=["loop", "compiled"])

@@ -62,7 +62,7 @@ def test_one_document_a_query_teaches_nothing_but_breaks_nothing(make_engine, ra
     end = final(made, make_engine)
     assert np.isfinite(end).all()
     if isinstance(learner, Pdgd):
-        assert end == pytest.approx(ranker.start(3, 2), abs=1e-15)  # there is no pair; averaging may round
+        assert end == pytest.approx(ranker.init(3, 2), abs=1e-15)  # there is no pair; averaging may round
 
 
 @pytest.mark.parametrize("make_engine", [loop.engine, compiled.engine], ids=["loop", "compiled"])

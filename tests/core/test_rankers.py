@@ -36,7 +36,7 @@ def shape(ranker):
 
 def test_linear_scores_by_hand():
     assert Linear().score(np.array([2.0, -1.0]), np.array([[1.0, 1.0], [0.5, 3.0]])).tolist() == [1.0, -2.0]
-    assert Linear().backward(np.zeros(2), np.eye(2), np.array([3.0, -4.0])).tolist() == [3.0, -4.0]
+    assert Linear().gradient(np.zeros(2), np.eye(2), np.array([3.0, -4.0])).tolist() == [3.0, -4.0]
 
 
 @pytest.mark.parametrize(("activation", "squash"), [("sigmoid", lambda x: 1 / (1 + math.exp(-x))), ("relu", abs)])
@@ -71,7 +71,7 @@ def test_backward_is_the_slope_of_score(ranker, seed):
         layer, biases = parameters[: ranker.hidden * 4].reshape(-1, 4), parameters[-2 * ranker.hidden : -ranker.hidden]
         assume(np.abs(features.astype(float) @ layer.T + biases).min() > 1e-4)  # a kink has no slope
     assert ranker.score(parameters, features) == pytest.approx(in_doubles(ranker, parameters, features), abs=1e-5)
-    for number, slope in enumerate(ranker.backward(parameters, features, weights)):
+    for number, slope in enumerate(ranker.gradient(parameters, features, weights)):
         up, down = parameters.copy(), parameters.copy()
         up[number] += 1e-5
         down[number] -= 1e-5
@@ -120,24 +120,24 @@ def test_compiled_gradients_are_those_of_the_ranker(ranker, in_place, seed):
     score_list(read_only(features), 1, 5, theta, hidden, relu, room)
     add_gradient(read_only(features), 1, 3, theta, hidden, relu, 0.1, room, out)
     shown = features[1:][[4, 0, 2]]
-    assert out - before == pytest.approx(0.1 * ranker.backward(parameters, shown, weights[:3]), abs=1e-12)
+    assert out - before == pytest.approx(0.1 * ranker.gradient(parameters, shown, weights[:3]), abs=1e-12)
 
 
 def test_relu_units_that_are_all_zero_have_no_slope():
     """Why a ranker of such units, which starts at zero, can be moved by perturbations but not by gradients."""
     ranker = Mlp(3, "relu")
-    assert not ranker.backward(np.zeros(ranker.size(2)), np.ones((4, 2)), np.array([1.0, -1.0, 2.0, -3.0])).any()
+    assert not ranker.gradient(np.zeros(ranker.size(2)), np.ones((4, 2)), np.array([1.0, -1.0, 2.0, -3.0])).any()
 
 
 def test_rankers_start_as_the_papers_do():
-    assert Linear().start(46, seed=1).tolist() == [0.0] * 46
-    assert Mlp(10, "relu").start(46, seed=1).tolist() == [0.0] * (46 * 10 + 10 + 10)
-    sigmoid_units = Mlp(64).start(46, seed=1)
+    assert Linear().init(46, seed=1).tolist() == [0.0] * 46
+    assert Mlp(10, "relu").init(46, seed=1).tolist() == [0.0] * (46 * 10 + 10 + 10)
+    sigmoid_units = Mlp(64).init(46, seed=1)
     assert len(sigmoid_units) == 46 * 64 + 64 + 64
     # ~ N(0, 1 / fan_in^2): 46 inputs of the hidden layer (biases too), 64 of the output; false alarm 1 in 1,000 each
     assert kstest(sigmoid_units[:-64] * 46, "norm").pvalue > 1e-3
     assert kstest(sigmoid_units[-64:] * 64, "norm").pvalue > 1e-3
-    assert not np.array_equal(sigmoid_units, Mlp(64).start(46, seed=2))
+    assert not np.array_equal(sigmoid_units, Mlp(64).init(46, seed=2))
 
 
 @given(st.lists(st.floats(-3, 3) | st.sampled_from([0.0, 1.0]), min_size=1, max_size=30), st.integers(1, 12))

@@ -40,7 +40,7 @@ def last(rounds):
 
 def learnt_slowly(task, log, leavers=()):
     """Federated PDGD on what the others logged, search by search in plain Python."""
-    parameters = task.ranker.start(WIDTH, task.seed)
+    parameters = task.ranker.init(WIDTH, task.seed)
     for round in sorted(set(log.rounds.tolist())):
         total, searches = np.zeros_like(parameters), 0
         for client in sorted(set(log.clients.tolist()) - set(leavers)):

@@ -27,21 +27,6 @@ def collection_of(train: Dataset, grades: int) -> Collection:
     return Collection(features, labels, offsets, ideal_dcg(labels, offsets, grades), gain_table(grades))
 
 
-class ClientPools(NamedTuple):
-    """Whose queries and whose way of clicking, where clients are not all alike."""
-
-    pools: Array  # queries; client c draws from pools[start[c] : stop[c]]
-    start: Array  # [clients]
-    stop: Array  # [clients]
-    users: Array  # [clients] which click behaviour, or DRAWN
-
-
-def everything(clients: Array, *, queries: int, behaviours: int) -> ClientPools:
-    """These clients hold every query, and take turns in how they click."""
-    start, stop = np.zeros(len(clients), dtype=np.int64), np.full(len(clients), queries)
-    return ClientPools(np.arange(queries), start, stop, clients % behaviours)
-
-
 class Cohort(NamedTuple):
     clients: Array  # [n] whose random streams are used
     steps: Array  # [n] interactions of each

@@ -1,53 +1,55 @@
-"""What a federation will release about whom, known before its first round: nothing here depends on data.
+"""What a federation will release about whom. Nothing here depends on data: it is known before the first round.
 
 A round is held back when one of its clients could not afford it: people then go on searching with the ranker they
 have, and nothing of them leaves.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from foltr.federation.schedule import in_turn, most_often, pick
-from foltr.privacy.accounting import affordable
+from foltr.federation.round import Protection, admit
+from foltr.federation.schedule import Schedule, max_participation
+from foltr.privacy import ledger as ledgers
 from foltr.privacy.events import Event
-from foltr.privacy.mechanisms import Gaussian, UserLevelDP, event_of
+from foltr.privacy.mechanisms import ReleaseContext
 from foltr.types import Array
+
+DELTA = 1e-5  # of ledgers whose mechanism states none
 
 
 class Releases(NamedTuple):
-    event: Event  # of every round that is let out
+    event: Event  # of every round that is admitted
     admitted: Array  # [rounds] bool
     counts: Array  # [clients] how often each takes part
 
 
-def taking_part(clients: int, cohort: int | None, *, turns: bool, seed: int, round: int) -> Array:
-    """Clients of a round."""
-    if turns and cohort is not None:
-        return in_turn(clients, cohort, seed=seed, round=round)
-    return pick(clients, cohort, seed=seed, round=round)
+def protection_of(
+    mechanism: Any, *, clients: int, cohort: int | None, round_robin: bool, rounds: int, parameters: int,
+    outcomes: int = 0,
+) -> Protection:  # fmt: skip
+    """The mechanism with its event and an empty ledger; noise is sized for the releases that a user takes part in."""
+    most = max_participation(clients, cohort, round_robin=round_robin, rounds=rounds)
+    releases = getattr(mechanism, "releases", None) or most
+    context = ReleaseContext(cohort or clients, releases, parameters, outcomes)
+    event = mechanism.event(context)
+    if event is None:
+        return Protection(mechanism, context=context)
+    budget = getattr(mechanism, "epsilon", None) if hasattr(mechanism, "releases") else None
+    ledger = ledgers.begin(clients, delta=getattr(mechanism, "delta", None) or DELTA, budget=budget)
+    return Protection(mechanism, event, ledger, context)
 
 
-def planned(
-    privacy: UserLevelDP, *, clients: int, cohort: int | None, turns: bool, rounds: int, parameters: int, seed: int
-) -> Releases:
-    """The noise is sized for the releases that a user may take part in; the ledger says how many those are."""
-    wanted = privacy.releases or most_often(clients, cohort, turns=turns, rounds=rounds)
-    event = event_of(privacy, taking_part=cohort or clients, releases=wanted, parameters=parameters)
-    most = _affordable(privacy, event, min(wanted, rounds))
-    if cohort is None:
-        admitted = np.arange(rounds) < most
-        return Releases(event, admitted, np.full(clients, admitted.sum()))
-    admitted, counts = np.zeros(rounds, dtype=bool), np.zeros(clients, np.int64)
-    for round in range(1, rounds + 1):
-        chosen = taking_part(clients, cohort, turns=turns, seed=seed, round=round)
-        admitted[round - 1] = counts[chosen].max() < most
-        counts[chosen] += admitted[round - 1]
-    return Releases(event, admitted, counts)
-
-
-def _affordable(privacy: UserLevelDP, event: Event, wanted: int) -> int:
-    """Pure epsilons add up, and were sized so; Gaussian ones are asked of the accountant."""
-    if not isinstance(privacy, Gaussian):
-        return wanted
-    return affordable(event, budget=privacy.epsilon, delta=privacy.delta, at_most=wanted)
+def planned(protection: Protection, schedule: Schedule, clients: int) -> Releases:
+    """The ledger's answers over a whole schedule, without training anybody."""
+    assert protection.event is not None
+    ledger = None if protection.ledger is None else ledgers.begin(
+        clients, delta=protection.ledger.delta, budget=protection.ledger.budget
+    )  # fmt: skip
+    rehearsal, admitted, counts = protection._replace(ledger=ledger), [], np.zeros(clients, np.int64)
+    fixed = schedule.members(1).clients if schedule.fixed else None
+    for round in schedule.rounds:
+        chosen = schedule.members(round).clients if fixed is None else fixed
+        admitted.append(admit(rehearsal, chosen))
+        counts[chosen] += admitted[-1]
+    return Releases(protection.event, np.array(admitted), counts)

@@ -1,235 +1,141 @@
-"""Rounds: pick clients, let an engine train them, protect, combine, step. Yields after each round; stores nothing.
+"""The one place where a round is written: send, train, transform, admit, aggregate, step. Yields after each round.
 
-Sources: S0 Algorithms 2 and 3 (FedAvg), S1 section 3.1 (FOLtR-ES), S0 section 4 (centralised PDGD, batches summed).
+Sources: S0 Algorithms 2 and 3 (FedAvg), S1 section 3.1 (FOLtR-ES), S2 chapters 4 to 6.
 
-Differs from the paper: nothing.
+What differs between federations is passed in: a schedule says who takes part, an engine runs the clients, a transform
+changes updates on their way (attacks, calibration of a replay), an aggregator combines them, an optimiser steps.
+
+Differs from the paper: the server adds the aggregated delta to the model instead of averaging the clients' models,
+which is the same up to rounding.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, NamedTuple, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
-import msgspec
 import numpy as np
 
-from foltr._kernels.cohort import ClientPools
-from foltr._kernels.compile import kernel
-from foltr.clicks import ClickModel
-from foltr.federation import detector, server
-from foltr.federation import personalization as personal
-from foltr.federation.aggregators import AGGREGATORS, weighted_sum
-from foltr.federation.personalization import PersonalKind, Together
-from foltr.federation.releases import Releases, planned, taking_part
-from foltr.federation.schedule import interactions_of
-from foltr.learners import foltr_es as evolution
-from foltr.learners.foltr_es import FoltrEs
-from foltr.learners.pdgd import Pdgd
-from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace, PrivacyKind, protect
-from foltr.privacy.noise import add_gamma_shares
-from foltr.rankers import RankerKind
-from foltr.types import Array, Dataset, OnlineMetrics
-
-Count = Annotated[int, msgspec.Meta(ge=1)]
-# (models [n, P] after local training, their clients [n], the round's start [P], round) -> models [n, P] as sent
-Transform = Callable[[Array, Array, Array, int], Array]
-SUM_BLOCK = 64  # interactions of a batch that are summed together; fixed, so that threads cannot change a sum
-
-
-class Federated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="federated"):
-    clients: Count = 1000
-    interactions: Count | Annotated[tuple[Count, ...], msgspec.Meta(min_length=1)] = 4
-    rounds: Count = 1000
-    cohort: Count | None = None
-    round_robin: bool = False  # cohorts by turns, so that nobody takes part more often than others; else at random
-    aggregator: str = "fedavg"
-    num_byzantine: Annotated[int, msgspec.Meta(ge=0)] | None = (
-        None  # attackers the rule reckons with; None: those there are
-    )
-    defend_on_detection: bool = False  # average until the detector sees an attack, and only then use the rule
-
-
-class Central(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="central"):
-    """No federation: one update an interaction, or the gradients of a batch summed for one step."""
-
-    batch: Count = 1
-    rounds: Count = 1000
-
-
-class Task(NamedTuple):
-    """One single run: everything that decides its numbers."""
-
-    train: Dataset
-    grades: int
-    behaviours: tuple[ClickModel, ...]  # users[client % len] of a client
-    ranker: RankerKind
-    learner: Pdgd | FoltrEs
-    federation: Federated | Central
-    privacy: PrivacyKind
-    seed: int
-    pools: ClientPools | None = None  # None: everybody holds everything
-    transform: Transform | None = None  # what attackers make of the updates before they are sent
-    personal: PersonalKind = Together()
-    warm_up: int = 0  # interactions of the server before the first round, as the client after the last
-
-
-class RoundResult(NamedTuple):
-    """The state after a round, and what users lived through since the state before."""
-
-    round: int
-    parameters: Array  # [P]
-    ndcg: Array  # [rounds] mean nDCG@10 of the lists shown in each
-    max_rr: Array  # [rounds]
-    interactions: int
-    personal: Array | None = None  # [clients, P] what each client searches with, where they differ
+from foltr.federation.schedule import Members, Schedule
+from foltr.federation.server import ServerOptimizer, ServerState
+from foltr.privacy import ledger as ledgers
+from foltr.privacy.events import Event
+from foltr.privacy.ledger import Ledger
+from foltr.privacy.mechanisms import NoPrivacy, ReleaseContext
+from foltr.types import Array, OnlineMetrics, Updates
 
 
 class Engine(Protocol):
-    """Where clients run. `clients` are addresses of random streams; `steps` their interactions."""
+    """Where clients run: in plain Python, in machine code, over a click log, or across a network."""
 
-    def train(
-        self, parameters: Array, clients: Array, steps: Array, *, round: int, first_step: int = 0, summed: bool = False
-    ) -> tuple[Array, OnlineMetrics]:
-        """PDGD: parameters [n, P] after the local steps, from `parameters` [P], or [n, P] where clients differ."""
+    def prepare(self, members: Members) -> Any:
+        """A cohort as `local_updates` takes it, made once where the same clients take part in every round."""
         ...
 
-    def measure(
-        self, parameters: Array, clients: Array, steps: Array, *, round: int
-    ) -> tuple[Array, Array, OnlineMetrics]:
-        """FoltrEs: values [n, 2], the mean objective under +e and -e, and what the public seeds stand for [n, P]."""
+    def local_updates(
+        self, models: Array, cohort: Any, round: int, release: "Release | None"
+    ) -> tuple[Updates, OnlineMetrics]:
+        """What `client.local_update` makes of every client of the cohort, as one batch.
+
+        `models` is [P], or [n, P] where clients have rankers of their own; `round` addresses random streams. Without a
+        release nothing leaves, so nothing is protected.
+        """
         ...
 
 
-def run(task: Task, engine: Engine, stops: Sequence[int] = ()) -> Iterator[RoundResult]:
-    """All rounds of a task, one by one; a chain of single updates goes from stop to stop instead."""
-    start = task.ranker.start(task.train.features.shape[1], task.seed)
-    if isinstance(task.federation, Central):
-        single = task.federation.batch == 1
-        return _chain(task.federation, engine, start, stops) if single else _batches(task.federation, engine, start)
-    if isinstance(task.learner, FoltrEs):
-        return _evolve(task, task.federation, task.learner, engine, start)
-    if not isinstance(task.personal, Together):
-        return _personal(task, task.federation, engine, start)
-    start = _warmed_up(task, task.federation, engine, start)
-    if isinstance(task.privacy, Gaussian | Laplace):
-        return _private(task, task.federation, engine, start)
-    return _average(task, task.federation, engine, start)
+class Release(NamedTuple):
+    """What clients are told about protecting their updates."""
+
+    state: Any  # of the mechanism, such as the clip
+    event: Event | None
 
 
-def _warmed_up(task: Task, federation: Federated, engine: Engine, start: Array) -> Array:
-    """What the server learns by itself, in the place of one client more."""
-    if not task.warm_up:
-        return start
-    return engine.train(start, np.array([federation.clients]), np.array([task.warm_up]), round=0)[0][0]
+# (updates, model [P], round) -> updates as they arrive
+Transform: TypeAlias = Callable[[Updates, Array, int], Updates]
+# updates -> one delta [P], or a gradient
+Aggregate: TypeAlias = Callable[[Updates], Array]
 
 
-def _average(task: Task, federation: Federated, engine: Engine, start: Array) -> Iterator[RoundResult]:
-    state = server.begin(start)
-    watch = detector.begin(federation.clients, len(start)) if federation.defend_on_detection else None
-    rule = "fedavg" if federation.defend_on_detection else federation.aggregator
-    everybody = _taking_part(task, federation, 1)
-    for round in range(1, federation.rounds + 1):
-        clients, steps = everybody if federation.cohort is None else _taking_part(task, federation, round)
-        updates, online = engine.train(state.parameters, clients, steps, round=round)
-        if isinstance(task.privacy, Fpdgd):
-            scale = task.privacy.sensitivity / task.privacy.epsilon
-            add_gamma_shares(updates, clients, scale=scale, holders=len(clients), seed=task.seed, round=round)
-        if task.transform is not None:
-            updates = task.transform(updates, clients, state.parameters, round)
-        if watch is not None and rule != federation.aggregator:
-            watch, alarm = detector.observe(watch, updates, state.parameters)
-            rule = federation.aggregator if alarm else rule
-        combined = AGGREGATORS[rule](updates, steps, bad=federation.num_byzantine or 0, start=state.parameters)
-        state = server.replace(state, combined)
-        yield _progress(round, state.parameters, online)
+class Protection(NamedTuple):
+    """The mechanism that the engine's clients apply, and the ledger that admits every release before it happens."""
+
+    mechanism: Any = NoPrivacy()
+    event: Event | None = None  # what one round is worth; None: nothing protects it
+    ledger: Ledger | None = None
+    context: ReleaseContext = ReleaseContext(1, 1, 1)
 
 
-def _private(task: Task, federation: Federated, engine: Engine, start: Array) -> Iterator[RoundResult]:
-    """Clipped, noised, averaged with equal weights; a round that the budget forbids changes nothing."""
-    assert isinstance(task.privacy, Gaussian | Laplace)
-    state, clip = server.begin(start), task.privacy.clip
-    plan = releases_of(task, federation)
-    for round in range(1, federation.rounds + 1):
-        clients, steps = _taking_part(task, federation, round)
-        updates, online = engine.train(state.parameters, clients, steps, round=round)
-        if plan.admitted[round - 1]:
-            clip = protect(
-                task.privacy, updates, state.parameters, clients, plan.event, clip=clip, seed=task.seed, round=round
-            )
-            if task.transform is not None:
-                updates = task.transform(updates, clients, state.parameters, round)
-            mean = weighted_sum(updates, np.ones(len(clients))) / len(clients)
-            state = server.replace(state, mean)
-        yield _progress(round, state.parameters, online)
+class RoundResult(NamedTuple):
+    round: int
+    members: Members
+    state: ServerState
+    updates: Updates  # as they arrived
+    online: OnlineMetrics
+    released: bool  # False: the ledger refused the round, and the model stays
+
+    @property
+    def parameters(self) -> Array:
+        return self.state.parameters
 
 
-def releases_of(task: Task, federation: Federated) -> Releases:
-    """What a task with an honest mechanism lets out."""
-    assert isinstance(task.privacy, Gaussian | Laplace)
-    parameters = len(task.ranker.start(task.train.features.shape[1], task.seed))
-    return planned(
-        task.privacy, clients=federation.clients, cohort=federation.cohort, turns=federation.round_robin,
-        rounds=federation.rounds, parameters=parameters, seed=task.seed,
-    )  # fmt: skip
+def run_rounds(
+    state: ServerState, schedule: Schedule, engine: Engine, *, protection: Protection = Protection(),
+    aggregator: Aggregate, server_optimizer: ServerOptimizer, transform: Transform | None = None,
+    personalization: Any = None,
+) -> Iterator[RoundResult]:  # fmt: skip
+    """All rounds of a schedule."""
+    cohort, versions = None, {state.version: state.parameters}
+    for round in schedule.rounds:
+        if cohort is None or not schedule.fixed:
+            members = schedule.members(round)
+            cohort = engine.prepare(members) if members.clients.size else None
+        if cohort is None:
+            yield RoundResult(round, members, state, _nothing(state), OnlineMetrics(np.empty(0), np.empty(0)), False)
+            continue
+        released = admit(protection, members.clients)
+        models = _models(state, members, versions)
+        release = Release(state.mechanism_state, protection.event) if released else None
+        updates, online = engine.local_updates(models, cohort, schedule.address + round, release)
+        if members.base_versions is not None:
+            updates = updates._replace(base_versions=members.base_versions)
+        if not released:  # people go on searching with the ranker they have, and nothing of them leaves
+            state = state._replace(version=state.version + 1)
+        elif personalization is not None:
+            state = personalization(state, updates)
+        else:
+            updates, state = _extra(updates, state, protection)
+            if transform is not None:
+                updates = transform(updates, state.parameters, round)
+            state = server_optimizer(state, aggregator(updates))
+        yield RoundResult(round, members, state, updates, online, released)
 
 
-def _taking_part(task: Task, federation: Federated, round: int) -> tuple[Array, Array]:
-    """Clients of a round, and the interactions of each."""
-    clients = taking_part(
-        federation.clients, federation.cohort, turns=federation.round_robin, seed=task.seed, round=round
-    )
-    return clients, interactions_of(clients, federation.interactions)
+def _models(state: ServerState, members: Members, versions: dict[int, Array]) -> Array:
+    """What clients start from: the newest model, their own, or in buffered rounds the one they began with."""
+    if members.base_versions is None:
+        return state.parameters if state.personal is None else state.personal.models
+    versions[state.version] = state.parameters
+    return np.stack([versions[version] for version in members.base_versions.tolist()])
 
 
-def _personal(task: Task, federation: Federated, engine: Engine, start: Array) -> Iterator[RoundResult]:
-    state = personal.begin(start, federation.clients)
-    clients, steps = _taking_part(task, federation, 1)
-    for round in range(1, federation.rounds + 1):
-        trained, online = engine.train(state.models, clients, steps, round=round)
-        state = personal.absorb(task.personal, state, trained, steps, task.ranker)
-        yield _progress(round, state.shared, online)._replace(personal=state.models)
+def admit(protection: Protection, clients: Array) -> bool:
+    """Asks the ledger for a release about these clients, and charges it; True where no ledger is kept."""
+    if protection.ledger is None or protection.event is None:
+        return True
+    if not ledgers.admits(protection.ledger, protection.event, clients):
+        return False
+    ledgers.charge(protection.ledger, protection.event, clients)
+    return True
 
 
-def _evolve(task: Task, federation: Federated, learner: FoltrEs, engine: Engine, start: Array) -> Iterator[RoundResult]:
-    state = server.begin(start)
-    everybody = _taking_part(task, federation, 1)
-    for round in range(1, federation.rounds + 1):
-        clients, steps = everybody if federation.cohort is None else _taking_part(task, federation, round)
-        values, perturbations, online = engine.measure(state.parameters, clients, steps, round=round)
-        weights = evolution.gradient_weights(values, sigma=learner.sigma, antithetic=learner.antithetic)
-        gradient = weighted_sum(perturbations, weights)
-        state = server.adam_step(state, gradient, rate=learner.learning_rate)
-        yield _progress(round, state.parameters, online)
+def _extra(updates: Updates, state: ServerState, protection: Protection) -> tuple[Updates, ServerState]:
+    """Coordinates that a mechanism appends to a delta decide its next state and end here."""
+    width = len(state.parameters)
+    if protection.mechanism.acts_on != "delta" or updates.values.shape[1] == width:
+        return updates, state
+    extra = updates.values[:, width:].sum(axis=0)
+    following = protection.mechanism.next_state(state.mechanism_state, extra, protection.context)
+    return updates._replace(values=updates.values[:, :width]), state._replace(mechanism_state=following)
 
 
-def _batches(federation: Central, engine: Engine, start: Array) -> Iterator[RoundResult]:
-    parameters = start
-    blocks = np.arange(-(-federation.batch // SUM_BLOCK))
-    steps = np.minimum(federation.batch - blocks * SUM_BLOCK, SUM_BLOCK)
-    for round in range(1, federation.rounds + 1):
-        moved, online = engine.train(parameters, blocks, steps, round=round, summed=True)
-        parameters = parameters + (moved - parameters).sum(axis=0)
-        yield _progress(round, parameters, online)
-
-
-def _chain(federation: Central, engine: Engine, start: Array, stops: Sequence[int]) -> Iterator[RoundResult]:
-    """One update an interaction, every interaction a round. Where it stops does not change what it does."""
-    parameters, done = start, 0
-    for stop in sorted({*stops, federation.rounds}):
-        steps = np.array([stop - done])
-        moved, online = engine.train(parameters, np.zeros(1, np.int64), steps, round=1, first_step=done)
-        parameters, done = moved[0], stop
-        yield RoundResult(done, parameters, online.ndcg, online.max_rr, int(steps[0]))
-
-
-def _progress(round: int, parameters: Array, online: OnlineMetrics) -> RoundResult:
-    means = np.empty((2, 1))
-    _average_online(online.ndcg, online.max_rr, means)
-    return RoundResult(round, parameters, means[0], means[1], len(online.ndcg))
-
-
-@kernel
-def _average_online(ndcg: Array, max_rr: Array, means: Array) -> None:
-    first, second = 0.0, 0.0
-    for i in range(ndcg.size):
-        first += ndcg[i]
-        second += max_rr[i]
-    means[0, 0], means[1, 0] = first / ndcg.size, second / ndcg.size
+def _nothing(state: ServerState) -> Updates:
+    none = np.empty(0, dtype=np.int64)
+    return Updates(np.empty((0, len(state.parameters))), none, none, none)

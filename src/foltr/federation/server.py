@@ -1,25 +1,57 @@
-"""The server's steps: take over an average, or climb a gradient with Adam."""
+"""The server's state and its optimisers: add the aggregated delta, or climb a gradient with Adam."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from foltr.types import Array, ServerState
+from foltr.federation.aggregators import FedAvg
+from foltr.types import Array, Updates
 
-_BETA_1, _BETA_2, _TINY = 0.9, 0.999, 1e-8  # Adam's own defaults (Kingma and Ba 2015)
-
-
-def begin(parameters: Array) -> ServerState:
-    return ServerState(0, parameters, np.zeros((2, len(parameters))))
+_BETA_1, _BETA_2, _EPSILON = 0.9, 0.999, 1e-8  # Adam's own defaults (Kingma and Ba 2015)
 
 
-def replace(state: ServerState, parameters: Array) -> ServerState:
-    return ServerState(state.round + 1, parameters, state.moments)
+class ServerState(NamedTuple):
+    version: int  # rounds so far
+    parameters: Array  # [P]
+    moments: Array  # [2, P] of Adam; zeros where the server does not use it
+    mechanism_state: Any = None  # what clients are told, such as the clip
+    personal: Any = None  # `personalization.PersonalState` where clients have rankers of their own
 
 
-def adam_step(state: ServerState, gradient: Array, *, rate: float) -> ServerState:
+# (state, aggregated delta or gradient [P]) -> the state of the next version
+ServerOptimizer: TypeAlias = Callable[[ServerState, Array], ServerState]
+
+
+def init_state(parameters: Array, *, mechanism_state: Any = None, personal: Any = None) -> ServerState:
+    return ServerState(0, parameters, np.zeros((2, len(parameters))), mechanism_state, personal)
+
+
+def add(state: ServerState, delta: Array) -> ServerState:
+    """The aggregated delta is the step: FedAvg with a server learning rate of 1."""
+    return state._replace(version=state.version + 1, parameters=state.parameters + delta)
+
+
+def adam(learning_rate: float) -> ServerOptimizer:
     """One step of Adam uphill."""
-    round = state.round + 1
-    mean = _BETA_1 * state.moments[0] + (1 - _BETA_1) * gradient
-    square = _BETA_2 * state.moments[1] + (1 - _BETA_2) * gradient**2
-    step = mean / (1 - _BETA_1**round) / (np.sqrt(square / (1 - _BETA_2**round)) + _TINY)
-    with np.errstate(over="ignore"):  # parameters that run away are told by whoever trains
-        return ServerState(round, state.parameters + rate * step, np.stack([mean, square]))
+
+    def step(state: ServerState, gradient: Array) -> ServerState:
+        version = state.version + 1
+        mean = _BETA_1 * state.moments[0] + (1 - _BETA_1) * gradient
+        square = _BETA_2 * state.moments[1] + (1 - _BETA_2) * gradient**2
+        update = mean / (1 - _BETA_1**version) / (np.sqrt(square / (1 - _BETA_2**version)) + _EPSILON)
+        with np.errstate(over="ignore"):  # diverging parameters are reported by whoever trains
+            parameters = state.parameters + learning_rate * update
+        return state._replace(version=version, parameters=parameters, moments=np.stack([mean, square]))
+
+    return step
+
+
+def server_optimizer(learner: Any) -> ServerOptimizer:
+    """The one that a learner names."""
+    return adam(learner.learning_rate) if learner.server_optimizer == "adam" else add
+
+
+def mean_delta(updates: Updates) -> Array:
+    """The plain aggregator: the mean of deltas, weighted by the interactions behind each."""
+    return FedAvg()(updates.values, updates.weights, num_byzantine=0)

@@ -1,36 +1,72 @@
-"""What is done to an update before it leaves: the papers' ways with their nominal epsilons, and honest ones.
+"""What is done to an update before it leaves: the papers' mechanisms with their nominal epsilons, and user-level DP.
 
 Sources: S0 Algorithm 3 and equations 13-16 (FPDGD), S1 section 3.3 (randomised response); Abadi et al. 2016 and McMahan
 et al. 2018 (clipped updates with Gaussian noise), Andrew et al. 2021 (the clip follows a quantile).
 
+A mechanism is a struct with four functions and a trait:
+
+    acts_on      "delta": `protect` gets the vector that a client would send; "outcome": the number of an outcome of one
+                 interaction, before it enters an objective; "nothing": nothing is protected
+    project      parameters after every local step
+    event        what one release is worth, for a federation of this shape
+    protect      (values, state, event, draws) -> values as they leave
+    next_state   what clients are told in the next round (the clip, where it adapts)
+
 FPDGD: after every local step the parameters are clipped to an L2 ball; before sending, every coordinate gets a share
 Gamma(1/n, Delta/epsilon) - Gamma(1/n, Delta/epsilon), n shares of which add up to Laplace noise of scale Delta/epsilon.
-Gaussian, Laplace: the UPDATE (what local training changed) is clipped, in L2 or L1, and gets a share of noise that is
-sized for those holders who are sure to be there. Their epsilon is that of a user over the whole run.
+Gaussian, Laplace: the delta is clipped, in L2 or L1, and gets a share of noise that is sized for the contributors who
+are sure to be there. Their epsilon is that of a user over the whole run.
 
 Differs from the paper: FPDGD's clip radius is Delta (`clip = "delta"`, the authors' program, which reproduces their
-Table 2); the paper's text says Delta / 2 (`clip = "half-delta"`).
+Table 2); the paper's text says Delta / 2 (`clip = "half-delta"`). The share of clients within an adaptive clip is
+noised by the clients in shares, as their updates are.
 """
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 
-from foltr.privacy.adaptive import next_clip, split_multiplier
-from foltr.privacy.calibration import laplace_scale, noise_multiplier
+from foltr.privacy.calibration import laplace_scale, next_clip, noise_multiplier, split_multiplier
 from foltr.privacy.events import EVERYBODY, RECIPIENTS, Adversary, Event
-from foltr.privacy.noise import add_gamma_shares, add_gaussian_shares
+from foltr.privacy.noise import gamma_share, gaussian_share
 from foltr.types import Array
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Fraction = Annotated[float, msgspec.Meta(gt=0, le=1)]
+SecureAggregation = bool | Literal["execute"]  # True: sums are simulated; "execute": the protocol runs in the process
+
+
+class ReleaseContext(NamedTuple):
+    """What a mechanism has to know of a federation to size its noise and to say what a release is worth."""
+
+    participants: int  # clients whose messages one release adds up
+    releases: int  # that one client may take part in
+    parameters: int
+    outcomes: int = 0  # of one interaction, where messages are objectives
 
 
 class NoPrivacy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="none"):
     """Updates leave as they are."""
+
+    acts_on: ClassVar[str] = "nothing"
+
+    def init_state(self) -> None:
+        return None
+
+    def project(self, parameters: Array) -> Array:
+        return parameters
+
+    def event(self, context: ReleaseContext) -> None:  # noqa: ARG002
+        return None
+
+    def protect(self, values: Array, state: Any, event: Any, draws: Any) -> Array:  # noqa: ARG002
+        return values
+
+    def next_state(self, state: Any, extra: Array, context: ReleaseContext) -> Any:  # noqa: ARG002
+        return state
 
 
 class Fpdgd(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="fpdgd"):
@@ -40,9 +76,38 @@ class Fpdgd(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
     sensitivity: Positive = 3.0
     clip: Literal["delta", "half-delta"] = "delta"
 
+    acts_on: ClassVar[str] = "delta"
+
     @property
     def radius(self) -> float:
         return self.sensitivity if self.clip == "delta" else self.sensitivity / 2
+
+    def init_state(self) -> None:
+        return None
+
+    def project(self, parameters: Array) -> Array:
+        norm = float(np.linalg.norm(parameters))
+        return parameters * (self.radius / norm) if norm > self.radius else parameters
+
+    def event(self, context: ReleaseContext) -> Event:
+        """One round: a user who is another moves the sum by up to the ball's diameter.
+
+        The server sees single messages, and one share among many is practically no noise: the event holds against
+        recipients of the ranker only. S0 takes Delta / epsilon for enough in every norm; here the norm that is clipped
+        is stated.
+        """
+        contributors = context.participants
+        against = EVERYBODY if contributors == 1 else RECIPIENTS
+        scale = self.sensitivity / self.epsilon
+        return Event("fpdgd", "l2", 2 * self.radius, "l2", scale, adjacency="replace", against=against,
+                     noise_contributors=contributors, present=contributors, parameters=context.parameters)  # fmt: skip
+
+    def protect(self, values: Array, state: Any, event: Event, draws: Any) -> Array:  # noqa: ARG002
+        scale = self.sensitivity / self.epsilon
+        return values + gamma_share(draws, len(values), scale=scale, noise_contributors=event.noise_contributors)
+
+    def next_state(self, state: Any, extra: Array, context: ReleaseContext) -> Any:  # noqa: ARG002
+        return state
 
 
 class RandomizedResponse(
@@ -52,94 +117,149 @@ class RandomizedResponse(
 
     p: Fraction = 0.9
 
+    acts_on: ClassVar[str] = "outcome"
+
+    def init_state(self) -> None:
+        return None
+
+    def project(self, parameters: Array) -> Array:
+        return parameters
+
+    def event(self, context: ReleaseContext) -> Event:
+        """One interaction, privatised before it leaves: it holds against everybody.
+
+        An answer that is true less often than a guess would be is taken for an answer to a yes-or-no question that
+        gives away as much: no mechanism of that epsilon gives away more (Kairouz, Oh and Viswanath 2015).
+        """
+        from foltr.privacy.accounting import pure_epsilon
+
+        event = Event("randomized-response", "outcome", 1.0, "outcome", self.p, unit="interaction",
+                      adjacency="replace", outcomes=context.outcomes)  # fmt: skip
+        if self.p * context.outcomes > 1:
+            return event
+        odds = math.exp(abs(pure_epsilon(event)))
+        return msgspec.structs.replace(event, outcomes=2, noise=max(odds / (1 + odds), 0.5 + 1e-9))
+
+    def protect(self, values: int, state: int, event: Any, draws: Any) -> int:  # noqa: ARG002
+        """The outcome itself, or with probability 1 - p one of the others (`state`: how many there are), all alike."""
+        first, second = draws.uniform(2)
+        if first < self.p:
+            return values
+        other = int(second * (state - 1))
+        return other + (other >= values)
+
+    def next_state(self, state: Any, extra: Array, context: ReleaseContext) -> Any:  # noqa: ARG002
+        return state
+
 
 class Gaussian(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="gaussian"):
-    """UserLevelDP: epsilon at delta is what a user spends in the whole run, and the run stops before it spends more."""
+    """User-level: epsilon at delta is what a user spends in the whole run; the ledger refuses a release beyond it."""
 
     epsilon: Positive = 1.0
     delta: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 1e-5
     clip: Positive = 1.0  # of an update's L2 norm; where the clip adapts, the first
     releases: Count | None = None  # that a user may take part in; None: as many as the rounds ask for
-    min_participation: Fraction = 1.0  # of the noise holders that are sure to be there
-    trust: Literal["sum", "local"] = "sum"  # nobody: every message carries the whole noise (local privacy)
-    secure_aggregation: bool = True  # the server sees sums only
+    min_participation: Fraction = 1.0  # of the noise contributors that are sure to be there
+    trust: Literal["sum", "local"] = "sum"  # local: every message carries the whole noise (local privacy)
+    secure_aggregation: SecureAggregation = True  # the server sees sums only
     adaptive: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0  # quantile of norms that the clip follows; 0: fixed
+
+    acts_on: ClassVar[str] = "delta"
+
+    def init_state(self) -> float:
+        return self.clip
+
+    def project(self, parameters: Array) -> Array:
+        return parameters
+
+    def event(self, context: ReleaseContext) -> Event:
+        stddev = noise_multiplier(self.epsilon, self.delta, context.releases) * self.clip
+        return _shared_noise(self, Event("gaussian", "l2", self.clip, "l2", stddev), context)
+
+    def protect(self, values: Array, state: float, event: Event, draws: Any) -> Array:
+        """Clipped to the round's clip, with noise in proportion; an adaptive clip appends one noisy bit."""
+        clipped, norm = clipped_to(values, clip=state, norm="l2")
+        multiplier, contributors = event.noise / event.bound, event.noise_contributors
+        if not self.adaptive:
+            return clipped + gaussian_share(draws, len(values), stddev=multiplier * state,
+                                            noise_contributors=contributors)  # fmt: skip
+        multiplier, bits = split_multiplier(multiplier, event.present)
+        share = gaussian_share(draws, len(values), stddev=multiplier * state, noise_contributors=contributors)
+        after = draws.skip(len(values) + len(values) % 2)  # normal numbers come in pairs
+        bit = (0.5 if norm <= state else -0.5) + gaussian_share(after, 1, stddev=bits, noise_contributors=contributors)
+        return np.append(clipped + share, bit)
+
+    def next_state(self, state: float, extra: Array, context: ReleaseContext) -> float:
+        if not self.adaptive:
+            return state
+        return next_clip(float(extra[0]), context.participants, state, quantile=self.adaptive)
 
 
 class Laplace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="laplace"):
-    """UserLevelDP with delta 0: the update is clipped in L1, and epsilons of releases add up."""
+    """User-level with delta 0: the update is clipped in L1, and epsilons of releases add up."""
 
     epsilon: Positive = 1.0
     clip: Positive = 1.0  # of an update's L1 norm
     releases: Count | None = None
     min_participation: Fraction = 1.0
     trust: Literal["sum", "local"] = "sum"
-    secure_aggregation: bool = True
+    secure_aggregation: SecureAggregation = True
+
+    acts_on: ClassVar[str] = "delta"
+    delta: ClassVar[float] = 0.0
+    adaptive: ClassVar[float] = 0.0
+
+    def init_state(self) -> float:
+        return self.clip
+
+    def project(self, parameters: Array) -> Array:
+        return parameters
+
+    def event(self, context: ReleaseContext) -> Event:
+        scale = laplace_scale(self.epsilon, context.releases, self.clip)
+        return _shared_noise(self, Event("laplace", "l1", self.clip, "l1", scale), context)
+
+    def protect(self, values: Array, state: float, event: Event, draws: Any) -> Array:
+        clipped, _ = clipped_to(values, clip=state, norm="l1")
+        scale = event.noise / event.bound * state
+        return clipped + gamma_share(draws, len(values), scale=scale, noise_contributors=event.noise_contributors)
+
+    def next_state(self, state: float, extra: Array, context: ReleaseContext) -> float:  # noqa: ARG002
+        return state
 
 
 UserLevelDP = Gaussian | Laplace
-PrivacyKind = NoPrivacy | Fpdgd | RandomizedResponse | Gaussian | Laplace
 
 
-def clip_radius(privacy: PrivacyKind) -> float:
-    """L2 bound on the parameters after each local step; 0 where there is none."""
-    return privacy.radius if isinstance(privacy, Fpdgd) else 0.0
-
-
-def noise_holders(privacy: UserLevelDP, taking_part: int) -> int:
+def noise_contributors(mechanism: UserLevelDP, participants: int) -> int:
     """How many shares make up the noise: those that are sure to be there; one where nobody is trusted."""
-    return 1 if privacy.trust == "local" else max(1, math.floor(privacy.min_participation * taking_part))
+    return 1 if mechanism.trust == "local" else max(1, math.floor(mechanism.min_participation * participants))
 
 
-def event_of(privacy: UserLevelDP, *, taking_part: int, releases: int, parameters: int) -> Event:
-    """What one round of it is worth, to everybody who may look."""
-    holders = noise_holders(privacy, taking_part)
-    local = privacy.trust == "local"
-    against: tuple[Adversary, ...] = EVERYBODY if privacy.secure_aggregation or local else RECIPIENTS
-    present = 1 if local else taking_part
-    if isinstance(privacy, Laplace):
-        scale = laplace_scale(privacy.epsilon, releases, privacy.clip)
-        return Event("laplace", "l1", privacy.clip, "l1", scale, against=against, expected=holders, present=present,
-                     parameters=parameters)  # fmt: skip
-    deviation = noise_multiplier(privacy.epsilon, privacy.delta, releases) * privacy.clip
-    return Event("gaussian", "l2", privacy.clip, "l2", deviation, against=against, expected=holders, present=present,
-                 parameters=parameters)  # fmt: skip
+def _shared_noise(mechanism: UserLevelDP, event: Event, context: ReleaseContext) -> Event:
+    local = mechanism.trust == "local"
+    against: tuple[Adversary, ...] = EVERYBODY if mechanism.secure_aggregation or local else RECIPIENTS
+    return msgspec.structs.replace(
+        event, against=against, noise_contributors=noise_contributors(mechanism, context.participants),
+        present=1 if local else context.participants, parameters=context.parameters,
+    )  # fmt: skip
 
 
-def clip_updates(updates: Array, start: Array, *, clip: float, norm: Literal["l1", "l2"]) -> Array:
-    """Brings every row of updates [n, P] to within `clip` of the start, in place; returns the norms before [n].
+def clipped_to(values: Array, *, clip: float, norm: Literal["l1", "l2"]) -> tuple[Array, float]:
+    """A delta scaled back to a norm of at most `clip`, and its norm before.
 
-    A client whose training went astray (not finite) sends no change: its noise is needed all the same.
+    A client whose training diverged (not finite) sends no change: its noise is needed all the same.
     """
-    updates -= start
-    updates[~np.isfinite(updates).all(axis=1)] = 0.0
-    norms = np.abs(updates).sum(axis=1) if norm == "l1" else np.sqrt(np.square(updates).sum(axis=1))
-    updates *= np.minimum(1.0, clip / np.maximum(norms, clip))[:, None]
-    updates += start
-    return norms
+    if not np.isfinite(values).all():
+        return np.zeros_like(values), 0.0
+    length = float(np.abs(values).sum() if norm == "l1" else np.sqrt(np.square(values).sum()))
+    return values * min(1.0, clip / max(length, clip)), length
 
 
-def protect(
-    privacy: UserLevelDP,
-    updates: Array,
-    start: Array,
-    clients: Array,
-    event: Event,
-    *,
-    clip: float,
-    seed: int,
-    round: int,
-) -> float:
-    """Clips and noises updates [n, P] in place, as `event` says with `clip` for its bound; returns the next clip."""
-    if isinstance(privacy, Laplace):
-        clip_updates(updates, start, clip=clip, norm="l1")
-        scale = event.noise / event.bound * clip
-        add_gamma_shares(updates, clients, scale=scale, holders=event.expected, seed=seed, round=round)
-        return clip
-    norms = clip_updates(updates, start, clip=clip, norm="l2")
-    multiplier, following = event.noise / event.bound, clip
-    if privacy.adaptive:
-        multiplier, bits = split_multiplier(multiplier, len(clients))
-        following = next_clip(norms, clip, quantile=privacy.adaptive, bits=bits, seed=seed, round=round)
-    add_gaussian_shares(updates, clients, deviation=multiplier * clip, holders=event.expected, seed=seed, round=round)
-    return following
+MECHANISMS = {
+    "none": NoPrivacy,
+    "fpdgd": Fpdgd,
+    "randomized-response": RandomizedResponse,
+    "gaussian": Gaussian,
+    "laplace": Laplace,
+}

@@ -18,12 +18,12 @@ class Linear(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
     def size(self, features: int) -> int:
         return features
 
-    def start(self, features: int, seed: int) -> Array:  # noqa: ARG002  (every ranker starts from a seed)
+    def init(self, features: int, seed: int) -> Array:  # noqa: ARG002  (every ranker starts from a seed)
         return np.zeros(features)
 
     def score(self, parameters: Array, features: Array) -> Array:
         given = np.asarray(features, dtype=np.float32)
-        with np.errstate(over="ignore", invalid="ignore"):  # a number that no single holds makes no list
+        with np.errstate(over="ignore", invalid="ignore"):  # float32 overflow is handled by the caller
             weights = np.asarray(parameters, dtype=np.float32)
             sums = np.zeros((len(given), _SUMS), dtype=np.float32)
             for first in range(0, given.shape[1], _SUMS):
@@ -32,6 +32,6 @@ class Linear(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
                 sums[:, : products.shape[1]] = sums[:, : products.shape[1]] + products  # rounded once
             return np.add(*np.split(sums, 2, axis=1)).sum(axis=1, dtype=np.float64)
 
-    def backward(self, parameters: Array, features: Array, weights: Array) -> Array:  # noqa: ARG002
+    def gradient(self, parameters: Array, features: Array, weights: Array) -> Array:  # noqa: ARG002
         """Gradient of sum(weights * score) with respect to the parameters."""
         return weights @ np.asarray(features, dtype=np.float64)

@@ -14,7 +14,6 @@ from typing import Annotated, Literal
 
 import msgspec
 import numpy as np
-from scipy.special import expit
 
 from foltr.rng import stream
 from foltr.types import Array
@@ -26,10 +25,15 @@ class Mlp(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="ki
     hidden: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 64
     activation: Literal["sigmoid", "relu"] = "sigmoid"
 
+    @property
+    def flat_start(self) -> bool:
+        """Whether the gradient vanishes at the start: learners that follow it then never move."""
+        return self.activation == "relu"
+
     def size(self, features: int) -> int:
         return (features + 2) * self.hidden
 
-    def start(self, features: int, seed: int) -> Array:
+    def init(self, features: int, seed: int) -> Array:
         if self.activation == "relu":
             return np.zeros(self.size(features))
         draws = stream(seed, purpose="start").normal(self.size(features))
@@ -44,9 +48,9 @@ class Mlp(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="ki
     def score_many(self, parameters: Array, features: Array) -> Array:
         """float32 scores by matrix products: faster for many documents, with other last digits than `score`."""
         layer, biases, output = self._parts(np.asarray(parameters, dtype=np.float32))
-        return self._put_out(features @ layer.T + biases) @ output
+        return self._activate(features @ layer.T + biases) @ output
 
-    def backward(self, parameters: Array, features: Array, weights: Array) -> Array:
+    def gradient(self, parameters: Array, features: Array, weights: Array) -> Array:
         """Gradient of sum(weights * score) with respect to the parameters."""
         inputs, hidden, output = self._forward(parameters, features)
         slope = hidden * (1 - hidden) if self.activation == "sigmoid" else (hidden > 0).astype(float)
@@ -56,19 +60,24 @@ class Mlp(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="ki
     def _forward(self, parameters: Array, features: Array) -> tuple[Array, Array, Array]:
         inputs = np.asarray(features, dtype=np.float32).astype(np.float64)
         layer, biases, output = self._parts(parameters)
-        return inputs, self._put_out(_rounded_sums(inputs, layer) + biases), output
+        return inputs, self._activate(_rounded_sums(inputs, layer) + biases), output
 
     def _parts(self, parameters: Array) -> tuple[Array, Array, Array]:
         biases, output = parameters[-2 * self.hidden :].reshape(2, self.hidden)
         return parameters[: -2 * self.hidden].reshape(self.hidden, -1), biases, output
 
-    def _put_out(self, sums: Array) -> Array:
-        return expit(sums) if self.activation == "sigmoid" else np.maximum(sums, 0)
+    def _activate(self, sums: Array) -> Array:
+        return _sigmoid(sums) if self.activation == "sigmoid" else np.maximum(sums, 0)
+
+
+def _sigmoid(sums: Array) -> Array:
+    small = np.exp(-np.abs(sums))
+    return np.where(sums >= 0, 1.0, small) / (1.0 + small)
 
 
 def _rounded_sums(inputs: Array, layer: Array) -> Array:
     """[documents, hidden] inputs @ layer.T, rounded to singles after every product that is added."""
-    with np.errstate(over="ignore", invalid="ignore"):  # a number that no single holds makes no list
+    with np.errstate(over="ignore", invalid="ignore"):  # float32 overflow is handled by the caller
         weights = layer.T.astype(np.float32)
         sums = np.zeros((len(inputs), layer.shape[0]), dtype=np.float32)
         for values, row in zip(inputs.T, weights, strict=True):

@@ -13,11 +13,13 @@ import numpy as np
 from foltr.rng import Stream
 from foltr.types import Array
 
+DRAWS = 1 << 20  # numbers of a stream that are set aside for one list, one for each document
 
-def sample(scores: Array, shown: int, draws: Stream) -> Array:
+
+def sample(scores: Array, k: int, draws: Stream) -> Array:
     """The first documents of a random ranking, without replacement."""
     times = -np.log1p(-draws.uniform(len(scores)))
-    return np.argsort(np.log(times) - scores, kind="stable")[:shown]
+    return np.argsort(np.log(times) - scores, kind="stable")[:k]
 
 
 def log_probability(scores: Array, ranking: Array) -> float:

@@ -1,6 +1,7 @@
 """Logs: what each person was shown and clicked, and federated learning from it.
 
-Learning from a log makes PDGD's steps (S0 Algorithm 1) at the current model for the recorded lists and clicks.
+Learning from a log makes PDGD's steps (S0 Algorithm 1) at the current model for the recorded lists and clicks; pair
+weights use the current model's scores (`pair_scores = "current"`), because a log stores none.
 To forget a client exactly is to do that without its rows: training from scratch on the others' logs as they are.
 
 Differs from the paper: S2 mentions learning again from clients' logs as the costly way, and does not try it.
@@ -12,14 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foltr._kernels.cohort import Cohort, collection_of
-from foltr._kernels.logs import step_clients
-from foltr.federation.aggregators import fedavg
-from foltr.federation.round import Task
+from foltr.federation.server import mean_delta
+from foltr.federation.round import Engine, RoundResult, run_rounds
+from foltr.federation.schedule import Members, Schedule
+from foltr.federation.server import add, init_state
 from foltr.types import Array
-from foltr.unlearning import storage
-from foltr.unlearning.rounds import Round, begin
-from foltr.unlearning.workplace import learning_of, room_for
+from foltr.unlearning.replay import damaged, read_named, write_named
 
 KIND = "log-1"  # of the file; changes with its layout
 
@@ -30,13 +29,13 @@ class Log(NamedTuple):
     rounds: Array  # [rows] int32
     clients: Array  # [rows] int32
     queries: Array  # [rows] int32
-    rankings: Array  # [rows, shown] int16 documents of the query, -1 below the end of a short list
-    clicks: Array  # [rows, shown] bool
+    rankings: Array  # [rows, k] int16 documents of the query, -1 below the end of a short list
+    clicks: Array  # [rows, k] bool
 
 
-def without(log: Log, leavers: Collection[int]) -> Log:
+def without(log: Log, clients: Collection[int]) -> Log:
     """The rows of everybody else."""
-    stays = ~np.isin(log.clients, list(leavers))
+    stays = ~np.isin(log.clients, list(clients))
     return Log(*(column[stays] for column in log))
 
 
@@ -51,40 +50,30 @@ def size(log: Log) -> int:
     return sum(column.nbytes for column in log)
 
 
-def save(path: Path, log: Log) -> int:
+def save_log(path: Path, log: Log) -> int:
     """Writes the log; returns its size on disk in bytes."""
-    return storage.write(path, KIND, log._asdict())
+    return write_named(path, KIND, log._asdict())
 
 
-def load(path: Path) -> Log:
+def load_log(path: Path) -> Log:
     """A log as it was saved; a damaged file is an error that says so."""
-    log = Log(**storage.read(path, KIND, Log._fields))
+    log = Log(**read_named(path, KIND, Log._fields))
     if len({len(column) for column in log}) != 1 or log.rankings.shape != log.clicks.shape:
-        raise storage.damaged(path, "its columns do not fit together")
+        raise damaged(path, "its columns do not fit together")
     return log
 
 
-def learn(task: Task, log: Log) -> Iterator[Round]:
+def learn(start: Array, log: Log, engine: Engine) -> Iterator[RoundResult]:
     """Federated rounds over the searches in a log; a client weighs as many as it logged in the round."""
-    data, learning = collection_of(task.train, task.grades), learning_of(task)
-    room = room_for(task, log.rankings.shape[1])
-    parameters, nothing = begin(task), np.empty(0)
-    click, stop = (np.stack(part) for part in zip(*task.behaviours, strict=True))
-    for round, clients, starts in _rounds(log):
-        models, steps = np.empty((len(clients), len(parameters))), np.diff(starts)
-        cohort = Cohort(clients, steps, starts[:-1], clients, clients, clients, clients)  # searches come from the log
-        step_clients(
-            data, cohort, click, stop, task.seed, round, 0, False, parameters, *learning, room,
-            models, nothing, nothing, log.queries, log.rankings, log.clicks,
-        )  # fmt: skip
-        parameters = fedavg(models, steps)
-        yield Round(round, parameters, clients, steps, None)
+    rounds = {round: Members(clients, np.diff(starts)) for round, clients, starts in rounds_of(log)}
+    schedule = Schedule(list(rounds), rounds.__getitem__, fixed=False)
+    return run_rounds(init_state(start), schedule, engine, aggregator=mean_delta, server_optimizer=add)
 
 
-def _rounds(log: Log) -> Iterator[tuple[int, Array, Array]]:
+def rounds_of(log: Log) -> Iterator[tuple[int, Array, Array]]:
     """Each round, its clients [n], and where the rows of each start [n + 1]."""
-    turns = np.flatnonzero((np.diff(log.rounds) != 0) | (np.diff(log.clients) != 0)) + 1
-    starts = np.unique(np.concatenate([[0], turns, [len(log.rounds)]]))  # 0 only once if there is no row
+    changes = np.flatnonzero((np.diff(log.rounds) != 0) | (np.diff(log.clients) != 0)) + 1
+    starts = np.unique(np.concatenate([[0], changes, [len(log.rounds)]]))  # 0 only once if there is no row
     rounds, first = np.unique(log.rounds[starts[:-1]], return_index=True)
     for round, a, b in zip(rounds.tolist(), first, np.append(first, len(starts) - 1)[1:], strict=True):
         yield round, log.clients[starts[a:b]].astype(np.int64), starts[a : b + 1]

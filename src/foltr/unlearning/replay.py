@@ -1,48 +1,163 @@
-"""Calibrated replay: the others take a few new steps from the start, each as long as the one they kept.
+"""Calibrated replay: the other clients take a few new steps from the start, each as long as the stored one.
 
-Source: S2 section 6.1.2, equation 6.2 (FedEraser): restart from the initial model; in each kept round every remaining
-client makes n' < n local steps and sends ||kept update|| * new update / ||new update||; FedAvg.
+Source: S2 sections 6.1.1 and 6.1.2, equations 6.1 to 6.4 (FedEraser). Each client's update of every dt-th round is
+stored on the client's side, in single precision. To forget: restart from the initial model; in each stored round every
+remaining client makes n' < n local steps and sends ||stored update|| * new update / ||new update||; FedAvg.
+
+Single precision halves what a phone has to store and moves a length by less than 1e-7 of it. Calibration uses only the
+length of an update, so 8 bytes a stored round would do where the paper stores all P numbers.
 
 Differs from the paper: nothing in the method. Where it is silent: a new update of length zero (nobody clicked) has no
-direction and stays zero; clients weigh as many interactions as stand behind what they kept, as in equation 6.1; new
-steps are new searches, so they read random numbers of rounds that the federation never had (T + kept round), the same
-in every replay from one seed. Had they read the numbers of the kept round again, length and direction would come
+direction and stays zero; clients weigh as many interactions as stand behind what they stored, as in equation 6.1; new
+steps are new searches, so they read random numbers of rounds that the federation never had (T + stored round), the same
+in every replay from one seed. Had they read the numbers of the stored round again, length and direction would come
 from the same queries.
 
-It does not erase: the lengths were made on models that contained the leaver (see `residual`).
+It does not erase: the lengths were made on models that contained the forgotten client (see `evaluation.residual`).
 """
 
-from collections.abc import Collection, Iterator
+import zipfile
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from foltr.federation.aggregators import fedavg
-from foltr.federation.round import Engine, Task
-from foltr.types import Array
-from foltr.unlearning.history import History, lengths
-from foltr.unlearning.rounds import Round, begin, federated
+from foltr.atomic import write_arrays
+from foltr.errors import StorageError
+from foltr.federation.server import mean_delta
+from foltr.federation.round import Engine, RoundResult, Transform, run_rounds
+from foltr.federation.schedule import Members, Schedule
+from foltr.federation.server import add, init_state
+from foltr.types import Array, Updates
+
+KIND = "history-1"  # of the file; changes with its layout
+
+
+class Federation(NamedTuple):
+    """Federated averaging without noise: what unlearning is defined for."""
+
+    start: Array  # [P] the model that every method starts from
+    rounds: int
+    schedule: Callable[[Collection[int]], Schedule]  # of everybody but these clients
+    engine: Engine
+
+
+def federate(
+    federation: Federation, *, without: Collection[int] = (), transform: Transform | None = None
+) -> Iterator[RoundResult]:
+    """All rounds; clients in `without` never take part."""
+    return run_rounds(
+        init_state(federation.start), federation.schedule(without), federation.engine, aggregator=mean_delta,
+        server_optimizer=add, transform=transform,
+    )  # fmt: skip
+
+
+def negate(attackers: Collection[int], z: float) -> Transform:
+    """These clients send -z times the model that they trained (equation 6.3)."""
+    attacking = np.array(sorted(attackers))
+
+    def transform(updates: Updates, model: Array, round: int) -> Updates:  # noqa: ARG001
+        factors = np.where(np.isin(updates.clients, attacking), -z, 1.0)
+        return updates._replace(values=(model + updates.values) * factors[:, None] - model)
+
+    return transform
+
+
+class History(NamedTuple):
+    """One row an update, in the order of rounds; a row lies with its client."""
+
+    rounds: Array  # [rows] int32: 1, 1 + dt, ...
+    clients: Array  # [rows] int32
+    steps: Array  # [rows] int32 interactions behind the update
+    updates: Array  # [rows, P] float32
+
+
+def history_of(rounds: Iterable[RoundResult]) -> History:
+    """The updates of these rounds as they arrived."""
+    stored = [done for done in rounds if len(done.updates.clients)]
+    if not stored:
+        raise StorageError("no round stored its updates; store every round, or every 10th")
+    return History(
+        np.concatenate([np.full(len(done.updates.clients), done.round, np.int32) for done in stored]),
+        np.concatenate([done.updates.clients for done in stored]).astype(np.int32),
+        np.concatenate([done.members.interactions for done in stored]).astype(np.int32),
+        np.concatenate([done.updates.values.astype(np.float32) for done in stored]),
+    )
+
+
+def lengths(history: History) -> Array:
+    """[rows] L2 norms, summed in double precision."""
+    return np.linalg.norm(history.updates.astype(np.float64), axis=1)
 
 
 def replay(
-    task: Task, engine: Engine, history: History, *, leavers: Collection[int], local_steps: int
-) -> Iterator[Round]:
-    """The kept rounds again without the leavers; the last one's parameters have forgotten them."""
-    stays = ~np.isin(history.clients, list(leavers))
+    federation: Federation, history: History, *, forget_clients: Collection[int], local_steps: int
+) -> Iterator[RoundResult]:
+    """The stored rounds again without the forgotten clients; the last one's parameters have forgotten them."""
+    stays = ~np.isin(history.clients, list(forget_clients))
     clients, weights = history.clients[stays].astype(np.int64), history.steps[stays].astype(np.int64)
     sizes = lengths(history)[stays]
     rounds, first = np.unique(history.rounds[stays], return_index=True)
-    parameters = begin(task)
-    for round, a, b in zip(rounds.tolist(), first, np.append(first, len(clients))[1:], strict=True):
-        steps = np.full(b - a, local_steps)
-        models, _ = engine.train(parameters, clients[a:b], steps, round=federated(task).rounds + round)
-        updates = calibrated(models - parameters, sizes[a:b])
-        parameters = parameters + fedavg(updates, weights[a:b])
-        yield Round(round, parameters, clients[a:b], steps, None)
+    ends = np.append(first, len(clients))[1:]
+    rows = {int(round): slice(a, b) for round, a, b in zip(rounds, first, ends, strict=True)}
+
+    def members(round: int) -> Members:
+        return Members(clients[rows[round]], np.full(rows[round].stop - rows[round].start, local_steps))
+
+    def calibrate(updates: Updates, model: Array, round: int) -> Updates:  # noqa: ARG001
+        return updates._replace(values=calibrated(updates.values, sizes[rows[round]]), weights=weights[rows[round]])
+
+    return run_rounds(
+        init_state(federation.start), Schedule(list(rows), members, fixed=False, address=federation.rounds),
+        federation.engine, aggregator=mean_delta, server_optimizer=add, transform=calibrate,
+    )  # fmt: skip
 
 
 def calibrated(updates: Array, sizes: Array) -> Array:
-    """[n, P] updates stretched to these lengths [n]; what has no length has no direction and stays zero."""
+    """[n, P] updates scaled to these lengths [n]; what has no length has no direction and stays zero."""
     largest = np.abs(updates).max(axis=1, keepdims=True)  # squares of tiny numbers would be lost
     scaled = np.divide(updates, largest, out=np.zeros_like(updates), where=largest > 0)
-    made = np.linalg.norm(scaled, axis=1, keepdims=True)
-    return np.divide(scaled, made, out=scaled, where=made > 0) * sizes[:, None]
+    norms = np.linalg.norm(scaled, axis=1, keepdims=True)
+    return np.divide(scaled, norms, out=scaled, where=norms > 0) * sizes[:, None]
+
+
+def save_history(path: Path, history: History) -> int:
+    """Writes the history; returns its size on disk in bytes."""
+    return write_named(path, KIND, history._asdict())
+
+
+def load_history(path: Path) -> History:
+    """A history as it was saved; a damaged file is an error that says so."""
+    history = History(**read_named(path, KIND, History._fields))
+    rows = {len(column) for column in history}
+    if len(rows) != 1 or history.updates.ndim != 2 or np.any(np.diff(history.rounds) < 0):
+        raise damaged(path, "its columns do not fit together")
+    if not np.isfinite(history.updates).all():
+        raise damaged(path, "it holds updates that are not finite")
+    return history
+
+
+def write_named(path: Path, kind: str, arrays: Mapping[str, Array]) -> int:
+    """Named arrays in one .npz file under the name of their kind, whole or not at all; returns the bytes on disk."""
+    return write_arrays(path, {"kind": np.array(kind), **arrays})
+
+
+def read_named(path: Path, kind: str, names: Collection[str]) -> dict[str, Array]:
+    """The arrays of that kind, read without pickle."""
+    if not path.is_file():
+        raise StorageError(f"{path} does not exist; save a {kind.partition('-')[0]} there first")
+    try:
+        with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as file:
+            found = str(file["kind"])
+            arrays = {name: file[name] for name in names} if found == kind else {}
+    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, EOFError, OSError) as error:
+        raise damaged(path, str(error)) from error
+    if found != kind:
+        raise StorageError(f"{path} holds {found!r}, expected {kind!r}; give a file that this version saved as that")
+    return arrays
+
+
+def damaged(path: Path, why: str) -> StorageError:
+    return StorageError(f"{path} is damaged ({why}); restore it from a copy or make it again")

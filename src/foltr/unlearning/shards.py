@@ -1,24 +1,23 @@
 """Shards: clients in independent sub-federations, whose linear models are averaged for use.
 
 To forget a client only its shard is learnt again, from the logs of its other members. People are shown lists of their
-own shard's model while they train it, so a leaver never shaped what the other shards saw.
+own shard's model while they train it, so a client never shapes what the other shards see.
 
 Differs from the paper: not in S2. The idea is that of Bourtoule et al., "Machine unlearning" (2021), over clients.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from foltr.errors import SpecError
-from foltr.federation.aggregators import fedavg
-from foltr.federation.round import Engine, Task, Transform
-from foltr.rankers import Linear
+from foltr.federation.aggregators import weighted_sum
+from foltr.federation.round import Engine, Transform
 from foltr.types import Array
-from foltr.unlearning.cost import Cost, together, walk
+from foltr.unlearning.costs import Cost, total_cost, walk
 from foltr.unlearning.logs import Log, learn, only, size
-from foltr.unlearning.rounds import begin, federate, federated
+from foltr.unlearning.replay import Federation, federate
 
 Members = tuple[int, ...]
 
@@ -29,47 +28,54 @@ class Shard(NamedTuple):
     cost: Cost  # of making it
 
 
-def assign(task: Task, shards: int) -> list[Members]:
-    """Clients in turn. Every shard has one at least; only linear models can be averaged after separate training."""
-    clients = federated(task).clients
-    if not isinstance(task.ranker, Linear):
-        raise SpecError("shards average models that were trained apart, which suits linear rankers only; use 'linear'")
+class Logged(NamedTuple):
+    """A log, and the engine that learns from any part of it."""
+
+    log: Log
+    engine: Callable[[Log], Engine]
+
+
+def assign(clients: int, shards: int) -> list[Members]:
+    """Clients in turn; every shard has one at least."""
     if not 1 <= shards <= clients:
         raise SpecError(f"shards = {shards}: use 1 .. {clients}, the number of clients")
     return [tuple(range(shard, clients, shards)) for shard in range(shards)]
 
 
-def train(task: Task, engine: Engine, shards: Iterable[Members], transform: Transform | None = None) -> list[Shard]:
+def train(
+    federation: Federation, clients: int, shards: Iterable[Members], transform: Transform | None = None
+) -> list[Shard]:
     """Every shard is a federation of its own."""
-    everybody = set(range(federated(task).clients))
-    made = []
+    everybody, trained = set(range(clients)), []
     for members in shards:
-        done = walk(federate(task, engine, without=everybody - {*members}, transform=transform))
-        made.append(Shard(members, done.parameters[-1], done.cost))
-    return made
+        done = walk(federate(federation, without=everybody - {*members}, transform=transform))
+        trained.append(Shard(members, done.parameters[-1], done.cost))
+    return trained
 
 
-def learn_shard(task: Task, log: Log, members: Members) -> Shard:
+def learn_shard(start: Array, logged: Logged, members: Members) -> Shard:
     """A shard from its members' logs; one that everybody left has learnt nothing."""
-    rows = only(log, members)
+    rows = only(logged.log, members)
     if not len(rows.rounds):
-        return Shard(members, begin(task), Cost(0, 0, 0, 0, 0, 0.0))
-    done = walk(learn(task, rows), searching=False, kept=size(rows))
+        return Shard(members, start, Cost(0, 0, 0, 0, 0, 0.0))
+    done = walk(learn(start, rows, logged.engine(rows)), searching=False, stored=size(rows))
     return Shard(members, done.parameters[-1], done.cost)
 
 
-def forget(task: Task, shards: Iterable[Shard], log: Log, leavers: Collection[int]) -> tuple[list[Shard], Cost]:
-    """The leavers' shards are learnt again from what their other members logged; the rest stays. Also the cost."""
-    kept, again = [], []
+def forget(
+    start: Array, shards: Iterable[Shard], logged: Logged, forget_clients: Collection[int]
+) -> tuple[list[Shard], Cost]:
+    """The shards of these clients are learnt again from what their other members logged. Also the cost."""
+    after, again = [], []
     for shard in shards:
-        stays = tuple(client for client in shard.members if client not in leavers)
+        stays = tuple(client for client in shard.members if client not in forget_clients)
         if len(stays) < len(shard.members):
-            shard = learn_shard(task, log, stays)
+            shard = learn_shard(start, logged, stays)
             again.append(shard.cost)
-        kept.append(shard)
+        after.append(shard)
     if not again:
-        raise SpecError(f"leavers = {list(leavers)}: none of them is in a shard; there is nothing to forget")
-    return kept, together(again)
+        raise SpecError(f"forget_clients = {list(forget_clients)}: none is in a shard; there is nothing to forget")
+    return after, total_cost(again)
 
 
 def merged(shards: Iterable[Shard]) -> Array:
@@ -77,4 +83,4 @@ def merged(shards: Iterable[Shard]) -> Array:
     models, weights = zip(*((shard.model, shard.cost.local_steps) for shard in shards), strict=True)
     if not any(weights):
         raise SpecError("no shard has learnt from anybody; at least one client has to remain")
-    return fedavg(np.stack(models), np.array(weights))
+    return weighted_sum(np.stack(models), np.array(weights)) / sum(weights)

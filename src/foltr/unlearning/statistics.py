@@ -40,7 +40,7 @@ def add(parts: Iterable[Sums]) -> Sums:
 
 
 def subtract(whole: Sums, leaving: Sums) -> Sums:
-    """The sums without a leaver's; rounding leaves about 1e-16 of the whole. Adding the others anew leaves nothing."""
+    """The sums without a client's; rounding leaves about 1e-16 of the whole. Adding the others anew leaves nothing."""
     return Sums(whole.matrix - leaving.matrix, whole.vector - leaving.vector)
 
 
@@ -56,8 +56,8 @@ def pair_graph(clicks: Array, shown: Array) -> Array:
     ranks = np.arange(clicks.shape[1])
     last = np.where(clicks, ranks, -1).max(axis=1)
     reach = np.where(last < 0, 0, np.minimum(last + 2, shown))  # losers end one below the last click
-    loses = ~clicks & (ranks < reach[:, None])
-    pairs = clicks[:, :, None] & loses[:, None, :]
+    negative = ~clicks & (ranks < reach[:, None])
+    pairs = clicks[:, :, None] & negative[:, None, :]
     return pairs / np.maximum(pairs.sum(axis=(1, 2), keepdims=True), 1)
 
 

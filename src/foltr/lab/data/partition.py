@@ -7,20 +7,20 @@ Source: S2 chapter 4.
     clicks    type 3: all hold everything, each clicks in a way of its own
     quantity  type 4: all hold everything, some search more often; `amounts` mixes it with types 1 and 2
 
-`iid = true` is the twin without skew: as many clients, as many interactions a round, everybody holds everything
+`iid = true` is the IID baseline without skew: as many clients, as many interactions a round, everybody holds everything
 (the union of the intents), and where clients differed in how they click, every interaction draws a way.
 
 Differs from the paper:
-- Type 1 as published measures the twin on the union and the clients on single intents, so part of its gap is the
-  measure; `tested_on = "intents"` measures the twin on what the clients are measured on.
+- Type 1 as published measures the IID baseline on the union and the clients on single intents, so part of its gap is the
+  measure; `tested_on = "intents"` measures the baseline on what the clients are measured on.
 - Type 1 shuffles intents in every query, so over many queries all clients want the same; `shuffled = false` lets
   client i keep intent i.
 - Type 2 comes normalised before documents are taken away (the authors' program takes them away first). A query of
   which a client holds no document is not its query; one with fewer documents than are shown makes a shorter list.
 - Type 2 divides the documents of a grade among the clients that hold it, as the text says; the authors' program
   gives each of them all (`documents = "copied"`).
-- Mixed with type 4, `amounts` must have the mean of the twin, so that both interact as often. The authors'
-  program gives four clients 1, 3, 5, 7 and the twin 5 each.
+- Mixed with type 4, `amounts` must have the mean of the IID baseline, so that both interact as often. The authors'
+  program gives four clients 1, 3, 5, 7 and the IID baseline 5 each.
 """
 
 import itertools
@@ -29,7 +29,7 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from foltr.clicks import Users, behaviour
+from foltr.clicks import Users, click_model
 from foltr.errors import SpecError
 from foltr.lab.data.intents import INTENTS, IntentData
 from foltr.rng import stream
@@ -40,11 +40,27 @@ CASCADE = ("perfect", "navigational", "informational")
 ETAS = (0.0, 0.5, 1.0, 1.5, 2.0)
 
 
+class PartitionContext(NamedTuple):
+    """What a partition has to know besides the data."""
+
+    grades: int
+    users: Users
+    interactions: int  # of a client in a round
+    seed: int
+
+
+class NoPartition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="none"):
+    """Everybody holds everything."""
+
+
 class Intents(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="intents"):
     iid: bool = False
     shuffled: bool = True
     tested_on: Literal["own", "intents"] = "own"
     amounts: tuple[Count, ...] = ()  # interactions of each client a round; (): the same for all
+
+    def split(self, train: "Dataset | IntentData", test: "Dataset | IntentData", context: PartitionContext) -> "Clients":
+        return split(self, train, test, **context._asdict())
 
 
 class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="labels"):
@@ -54,15 +70,24 @@ class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
     documents: Literal["divided", "copied"] = "divided"
     amounts: tuple[Count, ...] = ()
 
+    def split(self, train: "Dataset | IntentData", test: "Dataset | IntentData", context: PartitionContext) -> "Clients":
+        return split(self, train, test, **context._asdict())
+
 
 class Clicks(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="clicks"):
     iid: bool = False
     model: Literal["cascade", "position"] = "cascade"
 
+    def split(self, train: "Dataset | IntentData", test: "Dataset | IntentData", context: PartitionContext) -> "Clients":
+        return split(self, train, test, **context._asdict())
+
 
 class Quantity(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="quantity"):
     iid: bool = False
     amounts: Annotated[tuple[Count, ...], msgspec.Meta(min_length=1)] = (1, 3, 5, 7, 9)
+
+    def split(self, train: "Dataset | IntentData", test: "Dataset | IntentData", context: PartitionContext) -> "Clients":
+        return split(self, train, test, **context._asdict())
 
 
 PartitionKind = Intents | Labels | Clicks | Quantity
@@ -83,8 +108,8 @@ class Clients(NamedTuple):
     pools: Array  # queries of train; client c draws from pools[pool_start[c] : pool_stop[c]]
     pool_start: Array  # [clients]
     pool_stop: Array  # [clients]
-    users: Array  # [clients] index into behaviours; DRAWN: one is drawn for every interaction
-    behaviours: tuple[Users, ...]
+    users: Array  # [clients] index into click_models; DRAWN: one is drawn for every interaction
+    click_models: tuple[Users, ...]
     interactions: Array  # [clients] a round
     test_pools: Array  # queries of test; client c is evaluated on test_pools[test_start[c] : test_stop[c]]
     test_start: Array  # [clients]
@@ -111,7 +136,7 @@ def names(kind: PartitionKind, *, grades: int) -> tuple[str, ...]:
     return tuple(f"client {place + 1}" for place in range(len(said))) if kind.iid else tuple(said)
 
 
-def behaviours(kind: PartitionKind, users: Users) -> tuple[Users, ...]:
+def click_models(kind: PartitionKind, users: Users) -> tuple[Users, ...]:
     """All ways of clicking; type 3 keeps from `users` only how many documents they are shown."""
     if not isinstance(kind, Clicks):
         return (users,)
@@ -136,10 +161,10 @@ def check(kind: PartitionKind, *, grades: int, users: Users, interactions: int) 
     if amounts and sum(amounts) != interactions * len(amounts):
         raise SpecError(
             f"amounts {', '.join(map(str, amounts))} have the mean {sum(amounts) / len(amounts):g} and interactions is "
-            f"{interactions}: the twin would interact more or less often; make them equal"
+            f"{interactions}: the IID baseline would interact more or less often; make them equal"
         )
-    for users_of_some in behaviours(kind, users):
-        behaviour(users_of_some, grades=grades)  # refuses a click table that does not fit
+    for users_of_some in click_models(kind, users):
+        click_model(users_of_some, grades=grades)  # refuses a click table that does not fit
 
 
 def split(
@@ -166,7 +191,7 @@ def split(
         pool_start=own.start,
         pool_stop=own.stop,
         users=_users(kind, len(called)),
-        behaviours=behaviours(kind, users),
+        click_models=click_models(kind, users),
         interactions=_interactions(kind, len(called), interactions),
         test_pools=tested.pools,
         test_start=tested.start,

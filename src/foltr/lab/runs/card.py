@@ -52,7 +52,7 @@ def facts_of(made: Setting, features: int) -> Facts:
     return Facts(
         privacy=made.privacy,
         federation=made.federation,
-        parameters=len(made.ranker.start(features, 0)),
+        parameters=len(made.ranker.init(features, 0)),
         outcomes=len(outcomes(learner.objective, made.users.k)) if isinstance(learner, FoltrEs) else 0,
         liars=0 if made.attack.kind in ("none", POISON) else made.attack.num_attackers,
         uneven=uneven,

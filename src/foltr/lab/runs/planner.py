@@ -157,7 +157,7 @@ def _usual_norm(bench: Bench, interactions: int) -> float:
 
 
 def _start(bench: Bench) -> Array:
-    return Linear().start(bench.fold.train.features.shape[1], 0)
+    return Linear().init(bench.fold.train.features.shape[1], 0)
 
 
 def tried(bench: Bench) -> Iterator[Tried]:

@@ -1,70 +1,125 @@
-"""One single run that forgets a client, and the numbers that say how well: quality, residual, cost."""
+"""One single run that forgets clients, and the numbers that say how well: quality, residual, cost."""
 
 import time
 from collections.abc import Iterator
 
 import numpy as np
 
+from foltr.errors import SpecError
 from foltr.lab.data.dataset import Fold
 from foltr.lab.simulation import compiled
-from foltr.lab.simulation.evaluation import EVALUATED, RunResult, Progress, offline_quality
+from foltr.lab.simulation.click_logs import log_engine, log_of, recorder
+from foltr.lab.simulation.evaluation import EVALUATED, Progress, RunResult, offline_quality
 from foltr.lab.simulation.population import Tested, interactions_in, task_of
+from foltr.lab.simulation.task import Task, init_parameters, schedule_of
 from foltr.lab.spec.setting import Setting
-from foltr.federation.round import Task
+from foltr.lab.spec.unlearning_checks import check, check_attack, check_clients, check_learning, federated
 from foltr.types import Array
-from foltr.unlearning.cost import Cost, Walk, walk
-from foltr.unlearning.episode import episode
-from foltr.unlearning.exact import exactly
-from foltr.unlearning.request import check, check_attack
-from foltr.unlearning.rounds import federate
+from foltr.unlearning import evaluation, shards
+from foltr.unlearning.costs import Cost, Walk, walk
+from foltr.unlearning.evaluation import Exact, Request, episode
+from foltr.unlearning.replay import Federation, federate, negate
+from foltr.unlearning.shards import Logged
+
+METHODS = ("logs", "shards", "statistics")  # exact ones
 
 
-def check_forgetting(made: Setting, task: Task) -> None:
+def check_unlearning(setting: Setting, task: Task) -> None:
     """Refuses what cannot be, before anything is computed."""
-    unlearning = made.unlearning
-    check(task, leavers=unlearning.forget_clients, keep_every=unlearning.keep_every, local_steps=unlearning.local_steps)
-    check_attack(task, leavers=unlearning.forget_clients, z=unlearning.z)
+    asked = setting.unlearning
+    check(task, forget_clients=asked.forget_clients, keep_every=asked.keep_every, local_steps=asked.local_steps)
+    check_attack(task, forget_clients=asked.forget_clients, z=asked.z)
 
 
-def forgotten(made: Setting, fold: Fold, seed: int, threads: int = 1) -> Iterator[Progress | RunResult]:
-    """Like `single.execute`: the ranker after forgetting, with what is known about it as further numbers."""
-    task, tested = task_of(made, fold, seed)
-    began, unlearning, rounds = time.perf_counter(), made.unlearning, made.federation.rounds
-    every = made.runs.evaluate_every or max(1, rounds // EVALUATED)
-    if unlearning.method == "retrain":
-        done = walk(federate(task, compiled.engine(task, threads), without=unlearning.forget_clients), every=every)
+def federation_of(task: Task, engine: object) -> Federation:
+    """The pieces of a task that unlearning works on."""
+    rounds = federated(task).rounds
+    return Federation(init_parameters(task), rounds, lambda absent: schedule_of(task, tuple(absent)), engine)  # type: ignore[arg-type]
+
+
+def run_unlearning(setting: Setting, fold: Fold, seed: int, threads: int = 1) -> Iterator[Progress | RunResult]:
+    """Like `single.run_setting`: the ranker after unlearning, with what is known about it as further numbers."""
+    task, tested = task_of(setting, fold, seed)
+    began, asked, rounds = time.perf_counter(), setting.unlearning, setting.federation.rounds
+    every = setting.runs.evaluate_every or max(1, rounds // EVALUATED)
+    if asked.method == "retrain":
+        federation = federation_of(task, compiled.engine(task, threads))
+        done = walk(federate(federation, without=asked.forget_clients), every=every)
         further = _costs(done.cost)
-    elif unlearning.method == "calibrated":
-        done, further = _calibrated(made, tested, task, threads, every)
+    elif asked.method == "calibrated":
+        done, further = _calibrated(setting, tested, task, threads, every)
     else:
-        done, further = _exact(made, tested, task)
-    offline = offline_quality(made.ranker, done.parameters, tested.data, fold.grades)
-    yield Progress(interactions_in(made), float(offline[0, -1]))
+        done, further = _exact(setting, tested, task)
+    offline = offline_quality(setting.ranker, done.parameters, tested.data, fold.grades)
+    yield Progress(interactions_in(setting), float(offline[0, -1]))
     nothing = np.empty(0, dtype=np.int64), np.empty((3, 0))
     yield RunResult(
-        *nothing, done.rounds, offline, done.parameters[-1], interactions_in(made), time.perf_counter() - began,
+        *nothing, done.rounds, offline, done.parameters[-1], interactions_in(setting), time.perf_counter() - began,
         np.array(list(further.values())), np.array(list(further)),
     )  # fmt: skip
 
 
-def _calibrated(made: Setting, tested: Tested, task: Task, threads: int, every: int) -> tuple[Walk, dict[str, float]]:
-    unlearning = made.unlearning
-    done = episode(
-        task, compiled.engine(task, threads), leavers=unlearning.forget_clients, z=unlearning.z,
-        keep_every=unlearning.keep_every, local_steps=unlearning.local_steps, every=every,
-    )  # fmt: skip
-    walks = {"honest": done.honest, "attacked": done.attacked, "retrained": done.retrained, "honest history": done.twin}
+def _calibrated(
+    setting: Setting, tested: Tested, task: Task, threads: int, every: int
+) -> tuple[Walk, dict[str, float]]:
+    asked = setting.unlearning
+    request = Request(asked.forget_clients, asked.z, asked.keep_every, asked.local_steps)
+    done = episode(federation_of(task, compiled.engine(task, threads)), request, every=every)
+    walks = {
+        "honest": done.honest, "attacked": done.attacked, "retrained": done.retrained, "honest history": done.reference,
+    }  # fmt: skip
     further = {name: _ndcg(task, tested, way.parameters[-1]) for name, way in walks.items()}
-    further |= {"residual": done.residual, "residual of direction": done.turn, **_costs(done.unlearned.cost)}
+    further |= {"residual": done.residual, "residual of direction": done.direction_residual}
+    further |= _costs(done.unlearned.cost)
     further |= {"local steps saved": done.saved[0], "messages saved": done.saved[1]}
     return done.unlearned, further
 
 
-def _exact(made: Setting, tested: Tested, task: Task) -> tuple[Walk, dict[str, float]]:
-    unlearning = made.unlearning
-    one = exactly(unlearning.method, task, leavers=unlearning.forget_clients, z=unlearning.z, parts=unlearning.shards, ridge=unlearning.ridge)
+def _exact(setting: Setting, tested: Tested, task: Task) -> tuple[Walk, dict[str, float]]:
+    asked = setting.unlearning
+    one = exactly(
+        asked.method, task, forget_clients=asked.forget_clients, z=asked.z, num_shards=asked.shards, ridge=asked.ridge
+    )
     further = {"attacked": _ndcg(task, tested, one.before), "residual": one.residual, **_costs(one.cost)}
-    return Walk(np.array([made.federation.rounds]), one.parameters[None], one.cost), further
+    return Walk(np.array([setting.federation.rounds]), one.parameters[None], one.cost), further
+
+
+def exactly(
+    method: str, task: Task, *, forget_clients: tuple[int, ...], z: float = 2.0, num_shards: int = 5,
+    ridge: float = 10.0,
+) -> Exact:  # fmt: skip
+    """Learning from logs or statistics after a federation, or shards, which are federations of their own."""
+    check_learning(task)
+    check_clients(task, forget_clients)
+    check_attack(task, forget_clients=forget_clients, z=z)
+    if method not in METHODS:
+        raise SpecError(f"no exact method {method!r}; there are {', '.join(METHODS)}")
+    engine = recorder(task)
+    federation, attack = federation_of(task, engine), negate(forget_clients, z)
+    if method == "shards":
+        members = _shards(task, forget_clients, z, num_shards)
+        before = shards.train(federation, federated(task).clients, members, attack)
+        return evaluation.by_shards(federation.start, before, _logged(task, engine), forget_clients)
+    attacked = walk(federate(federation, transform=attack)).parameters[-1]
+    logged = _logged(task, engine)
+    if method == "statistics":
+        return evaluation.by_statistics(task.train, logged.log, forget_clients, ridge)
+    return evaluation.by_logs(federation.start, attacked, logged, forget_clients)
+
+
+def _logged(task: Task, engine: object) -> Logged:
+    return Logged(log_of(engine), lambda log: log_engine(task, log))  # type: ignore[arg-type]
+
+
+def _shards(task: Task, forget_clients: tuple[int, ...], z: float, num_shards: int) -> list[shards.Members]:
+    if hasattr(task.ranker, "hidden"):
+        raise SpecError("shards average models that were trained apart, which suits linear rankers only; use 'linear'")
+    members = shards.assign(federated(task).clients, num_shards)
+    for shard in members:
+        attackers = [client for client in shard if client in forget_clients]
+        if attackers:
+            check_attack(task, forget_clients=attackers, z=z, together=len(shard))
+    return members
 
 
 def _ndcg(task: Task, tested: Tested, parameters: Array) -> float:
@@ -75,5 +130,5 @@ def _costs(cost: Cost) -> dict[str, float]:
     """Seconds are left out: they would not be the same twice."""
     return {
         "local steps": cost.local_steps, "new searches": cost.searches, "messages": cost.messages,
-        "bytes sent": cost.sent, "bytes kept": cost.kept,
+        "bytes sent": cost.sent, "bytes stored": cost.stored,
     }  # fmt: skip

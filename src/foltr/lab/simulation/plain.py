@@ -1,116 +1,117 @@
-"""The slow engine: one person after the other in plain Python. Oracle and debugger of the compiled one.
+"""The plain engine: the map of `client.local_update` over simulated people. Oracle of the compiled engine.
 
 It reads the same random numbers, so from one seed it shows the same lists and sees the same clicks.
 """
 
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from foltr._kernels.pdgd import DRAWS
 from foltr.clicks import ClickModel, clicks_on
-from foltr.federation.round import Task
-from foltr.learners import foltr_es as evolution
-from foltr.learners import pdgd
-from foltr.learners.foltr_es import FoltrEs
-from foltr.learners.pdgd import Pdgd
-from foltr.metrics import order
-from foltr.privacy.mechanisms import RandomizedResponse, clip_radius
-from foltr.rankers import plackett_luce
+from foltr.client import Rank, Searches, local_update
+from foltr.federation.round import Release
+from foltr.federation.schedule import Members
+from foltr.lab.simulation.task import Task
+from foltr.learners import foltr_es, pdgd
+from foltr.privacy.mechanisms import NoPrivacy
+from foltr.rankers.plackett_luce import DRAWS
 from foltr.rng import Stream, stream
-from foltr.types import DRAWN, Array, Interaction, OnlineMetrics
+from foltr.types import DRAWN, Array, Interaction, Model, OnlineMetrics, Updates
 
 
-class Loop(NamedTuple):
-    """An engine; see `federation.rounds.Engine`."""
+class Person(NamedTuple):
+    """Where a simulated client's random numbers are read."""
+
+    client: int
+    round: int
+    first_step: int = 0
+
+
+class Plain(NamedTuple):
+    """An engine; see `federation.round.Engine`."""
 
     task: Task
+
+    def prepare(self, members: Members) -> Members:
+        return members
+
+    def local_updates(
+        self, models: Array, cohort: Members, round: int, release: Release | None
+    ) -> tuple[Updates, OnlineMetrics]:
+        task, seen, values = self.task, [], []
+        mechanism = task.privacy if release or task.privacy.acts_on == "outcome" else NoPrivacy()
+        starts = np.broadcast_to(models, (len(cohort.clients), np.shape(models)[-1]))
+        for start, client, interactions in zip(starts, cohort.clients.tolist(), cohort.interactions.tolist(), strict=True):
+            model = Model(start, round - 1, task.ranker, task.k, task.seed, release and release.state)
+            update = local_update(
+                model, self._people(Person(client, round), interactions, seen), learner=task.learner,
+                mechanism=mechanism, noise=partial(_stream, task.seed, round, client), client=client,
+                event=release and release.event,
+            )  # fmt: skip
+            values.append(update.values)
+        versions = np.full(len(cohort.clients), round - 1)
+        return Updates(np.stack(values), cohort.interactions, cohort.clients, versions), online_metrics(seen)
 
     def train(
         self, parameters: Array, clients: Array, steps: Array, *, round: int, first_step: int = 0, summed: bool = False
     ) -> tuple[Array, OnlineMetrics]:
-        learner, task = self.task.learner, self.task
-        assert isinstance(learner, Pdgd)
-        radius = clip_radius(task.privacy)
-        starts = np.broadcast_to(parameters, (len(clients), np.shape(parameters)[-1]))
-        out, seen = starts.copy(), []
-        for row, start, client, interactions in zip(out, starts, clients, steps, strict=True):
-            for step in range(first_step, first_step + interactions):
-                model = start if summed else row.copy()
-                session, grades = self._search(model, int(client), round, step)
-                seen.append(_lived(session, grades))
-                drift = row - start
-                row += learner.learning_rate * pdgd.gradient(session, task.ranker, model, learner.negatives)
-                row -= learner.learning_rate * learner.prox_mu * drift
-                if radius and np.linalg.norm(row) > radius:
-                    row *= radius / np.linalg.norm(row)
-        return out, _online(seen)
+        """PDGD by itself, for centralised training: parameters [n, P] after the steps, without any protection.
 
-    def _search(self, model: Array, client: int, round: int, step: int) -> tuple[Interaction, Array]:
-        """One person's search with a Plackett-Luce list; also the grades of all candidates."""
-        seed, users = self.task.seed, _users_of(self.task, client, round, step)
-        queries, ranking, clicks = (
-            stream(seed, round=round, client=client, purpose=use) for use in ("queries", "ranking", "clicks")
-        )
-        features, grades = _candidates(self.task, client, queries.skip(step))
-        scores = self.task.ranker.score(model, features)
-        shown = plackett_luce.sample(scores, len(users.click), ranking.skip(step * DRAWS))
-        clicked = _clicks(grades[shown], users, clicks.skip(2 * step * len(users.click)))
-        return Interaction(features, shown, clicked, scores, round), grades
-
-    def measure(
-        self, parameters: Array, clients: Array, steps: Array, *, round: int
-    ) -> tuple[Array, Array, OnlineMetrics]:
-        learner = self.task.learner
-        assert isinstance(learner, FoltrEs)
-        values, seen = np.zeros((len(clients), 2)), []
-        for row, client, interactions in zip(values, clients, steps, strict=True):
-            public = evolution.perturbation_stream(self.task.seed, round, int(client))
-            change = learner.sigma * public.normal(len(parameters))
-            half = (interactions + 1) // 2 if learner.antithetic else interactions
+        `summed`: every gradient is taken at the start and added up, instead of one step an interaction.
+        """
+        task, seen = self.task, []
+        out = np.tile(parameters, (len(clients), 1))
+        for row, client, interactions in zip(out, clients.tolist(), steps.tolist(), strict=True):
+            people = self._people(Person(client, round, first_step), interactions, seen)
             for step in range(interactions):
-                side = int(step >= half)
-                session, grades, value = self._try(parameters + (-1) ** side * change, int(client), round, step, public)
-                seen.append(_lived(session, grades))
-                row[side] += value / (interactions - half if side else half)
-        public_noise = evolution.perturbations(clients, size=len(parameters), seed=self.task.seed, round=round)
-        return values, public_noise, _online(seen)
+                model = parameters if summed else row.copy()
+                interaction = people.search(step, partial(_rank, task, model))
+                row += task.learner.learning_rate * pdgd.gradient(
+                    interaction, task.ranker, model, task.learner.negatives
+                )
+        return out, online_metrics(seen)
 
-    def _try(
-        self, model: Array, client: int, round: int, step: int, public: Stream
-    ) -> tuple[Interaction, Array, float]:
-        """One person's search with the list of a perturbed ranker, and the objective as it would be reported."""
-        task, users = self.task, _users_of(self.task, client, round, step)
-        assert isinstance(task.learner, FoltrEs)
-        length = len(users.click)
-        queries, clicks, privatise = (
-            stream(task.seed, round=round, client=client, purpose=use).skip(step * numbers)
-            for use, numbers in (("queries", 1), ("clicks", 2 * length), ("privatise", 2))
-        )
-        if task.learner.streams == "shared_rng":
-            queries = public.skip(step * (1 + 2 * length))
+    def _people(self, person: Person, interactions: int, seen: list[tuple[float, float]]) -> Searches:
+        return Searches(interactions, lambda step, rank: self._search(person, person.first_step + step, rank, seen))
+
+    def _search(self, person: Person, step: int, rank: Rank, seen: list[tuple[float, float]]) -> Interaction:
+        """One person's search with the list that `rank` makes; its online metrics are appended to `seen`."""
+        task, at = self.task, partial(_stream, self.task.seed, person.round, person.client)
+        k = task.k
+        queries, clicks = at("queries").skip(step), at("clicks").skip(2 * step * k)
+        if getattr(task.learner, "streams", "independent") == "shared_rng":
+            public = foltr_es.perturbation_stream(task.seed, person.round, person.client)
+            queries = public.skip(step * (1 + 2 * k))
             clicks = queries.skip(1)
-        features, grades = _candidates(task, client, queries)
-        scores = task.ranker.score(model, features)
-        shown = order(scores)[:length]
-        clicked = _clicks(grades[shown], users, clicks)
-        possible = evolution.outcomes(task.learner.objective, length)
-        p = task.privacy.p if isinstance(task.privacy, RandomizedResponse) else 1.0
-        truth = evolution.outcome_of(clicked, task.learner.objective)
-        told = evolution.randomised(truth, len(possible), p, *privatise.uniform(2))
-        return Interaction(features, shown, clicked, scores, round), grades, float(possible[told])
+        features, grades = _candidates(task, person.client, queries)
+        ranking, scores = rank(features, k, at("ranking").skip(step * DRAWS))
+        users = _users_of(task, person, step)
+        clicked = clicks_on(grades[ranking], users, clicks.uniform(2 * len(ranking)))
+        interaction = Interaction(features, ranking, clicked, scores, person.round - 1)
+        seen.append(_quality(interaction, grades))
+        return interaction
 
 
-def engine(task: Task) -> Loop:
-    return Loop(task)
+def engine(task: Task) -> Plain:
+    return Plain(task)
 
 
-def _users_of(task: Task, client: int, round: int, step: int) -> ClickModel:
-    user = client % len(task.behaviours) if task.pools is None else int(task.pools.users[client])
+def _rank(task: Task, model: Array, features: Array, k: int, draws: Any) -> tuple[Array, Array]:
+    return task.learner.rank(pdgd.PdgdState(model, model), features, k, draws, ranker=task.ranker)
+
+
+def _stream(seed: int, round: int, client: int, purpose: str) -> Stream:
+    return stream(seed, round=round, client=client, purpose=purpose)
+
+
+def _users_of(task: Task, person: Person, step: int) -> ClickModel:
+    models = task.click_models
+    user = person.client % len(models) if task.pools is None else int(task.pools.users[person.client])
     if user == DRAWN:
-        draws = stream(task.seed, round=round, client=client, purpose="users").skip(step)
-        user = int(draws.integers(len(task.behaviours), 1)[0])
-    return task.behaviours[user]
+        draws = stream(task.seed, round=person.round, client=person.client, purpose="users").skip(step)
+        user = int(draws.integers(len(models), 1)[0])
+    return models[user]
 
 
 def _candidates(task: Task, client: int, draws: Stream) -> tuple[Array, Array]:
@@ -122,15 +123,11 @@ def _candidates(task: Task, client: int, draws: Stream) -> tuple[Array, Array]:
     return train.features[rows], train.labels[rows]
 
 
-def _clicks(grades: Array, users: ClickModel, draws: Stream) -> Array:
-    return clicks_on(grades, users, draws.uniform(2 * len(grades)))
-
-
-def _lived(session: Interaction, grades: Array) -> tuple[float, float]:
+def _quality(interaction: Interaction, grades: Array) -> tuple[float, float]:
     """nDCG@10 of the shown list, and 1 / rank of the first click."""
     best = dcg(np.sort(grades)[::-1])
-    clicked = np.flatnonzero(session.clicks[:10])
-    return dcg(grades[session.ranking]) / best if best > 0 else 0.0, 1 / (clicked[0] + 1) if clicked.size else 0.0
+    clicked = np.flatnonzero(interaction.clicks[:10])
+    return dcg(grades[interaction.ranking]) / best if best > 0 else 0.0, 1 / (clicked[0] + 1) if clicked.size else 0.0
 
 
 def dcg(grades: Array) -> float:
@@ -139,6 +136,8 @@ def dcg(grades: Array) -> float:
     return float(((2**first - 1) / np.log2(np.arange(2, len(first) + 2))).sum())
 
 
-def _online(seen: list[tuple[float, float]]) -> OnlineMetrics:
+def online_metrics(seen: list[tuple[float, float]]) -> OnlineMetrics:
     ndcgs, reciprocals = np.array(seen).reshape(-1, 2).T
     return OnlineMetrics(ndcgs, reciprocals)
+
+

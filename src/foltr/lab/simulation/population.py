@@ -5,19 +5,18 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from foltr._kernels.cohort import ClientPools, everything
-from foltr._kernels.pdgd import DRAWS
-from foltr.clicks import Users, behaviour
+from foltr.rankers.plackett_luce import DRAWS
+from foltr.clicks import Users, click_model
 from foltr.errors import SpecError
-from foltr.federation.round import Central, Federated, Task
+from foltr.lab.simulation.task import Central, ClientPools, Federated, Task, everything
 from foltr.federation.schedule import interactions_of
-from foltr.lab.attacks.choice import POISON, transform_of
+from foltr.lab.attacks import transform_of
 from foltr.lab.data import catalog, intents
 from foltr.lab.data.dataset import Fold
 from foltr.lab.data.intents import IntentData
-from foltr.lab.data.partition import Clients, split
+from foltr.lab.data.partition import Clients, NoPartition, PartitionContext
 from foltr.lab.data.sharing import share
-from foltr.lab.spec.setting import AnySetting, DataChoice, Even, Setting, SiloSetting, num_byzantine
+from foltr.lab.spec.setting import AnySetting, DataChoice, Setting, SiloSetting, num_byzantine
 from foltr.types import Array, Dataset
 
 
@@ -36,12 +35,12 @@ def load(data: DataChoice, fold: int) -> Fold:
     return catalog.load(data.name, fold=fold, normalize=data.normalize)
 
 
-def task_of(made: Setting, fold: Fold, seed: int) -> tuple[Task, Tested]:
+def task_of(setting: Setting, fold: Fold, seed: int) -> tuple[Task, Tested]:
     """Everything that decides the numbers of a single run."""
     longest = int(np.diff(fold.train.offsets).max())
-    if made.users.k > longest:
+    if setting.users.k > longest:
         raise SpecError(
-            f"users.k = {made.users.k}: the longest list of {fold.name} fold {fold.fold} has {longest} "
+            f"users.k = {setting.users.k}: the longest list of {fold.name} fold {fold.fold} has {longest} "
             f"documents; use at most {longest}"
         )
     if longest > DRAWS:
@@ -49,46 +48,43 @@ def task_of(made: Setting, fold: Fold, seed: int) -> tuple[Task, Tested]:
             f"data.name: the longest list of {fold.name} fold {fold.fold} has {longest:,} documents; lists are drawn "
             f"from at most {DRAWS:,}, so keep the best of a first search"
         )
-    federation = made.federation
+    federation = setting.federation
     plain = Task(
-        fold.train, fold.grades, (behaviour(made.users, grades=fold.grades),),
-        made.ranker, made.learner, federation, made.privacy, seed, personal=made.personal,
+        fold.train, fold.grades, (click_model(setting.users, grades=fold.grades),),
+        setting.ranker, setting.learner, federation, setting.privacy, seed, personal=setting.personal,
     )  # fmt: skip
     if isinstance(federation, Central):
         return plain, Tested(fold.test, [], ())
-    federation = msgspec.structs.replace(federation, num_byzantine=num_byzantine(made, federation))
+    federation = msgspec.structs.replace(federation, num_byzantine=num_byzantine(setting, federation))
     task = plain._replace(
-        federation=federation, transform=transform_of(made.attack, rule=federation.aggregator, seed=seed)
+        federation=federation, transform=transform_of(setting.attack, aggregator=federation.aggregator, seed=seed)
     )
-    if isinstance(made.partition, Even):
-        return _poisoned(made, task), Tested(fold.test, [], ())
-    task, tested = _skewed(made, fold, task, federation)
-    return _poisoned(made, task), tested
+    if setting.partition == NoPartition():
+        return _poisoned(setting, task), Tested(fold.test, [], ())
+    task, tested = _skewed(setting, fold, task, federation)
+    return _poisoned(setting, task), tested
 
 
-def _skewed(made: Setting, fold: Fold, task: Task, federation: Federated) -> tuple[Task, Tested]:
-    assert not isinstance(made.partition, Even)
+def _skewed(setting: Setting, fold: Fold, task: Task, federation: Federated) -> tuple[Task, Tested]:
     if not isinstance(federation.interactions, int):
         raise SpecError("federation.interactions: one number where a partition is given; use partition.amounts")
-    clients = split(
-        made.partition, *_parts(fold), grades=fold.grades, users=made.users,
-        interactions=federation.interactions, seed=task.seed,
-    )  # fmt: skip
+    context = PartitionContext(fold.grades, setting.users, federation.interactions, task.seed)
+    clients = setting.partition.split(*_parts(fold), context)
     if federation.clients != len(clients.names):
         raise SpecError(
             f"federation.clients = {federation.clients}: this partition makes {len(clients.names)} clients "
             f"({', '.join(clients.names)}); use federation.clients = {len(clients.names)}"
         )
     public = np.empty(0, np.int64)
-    if made.sharing.fraction:
-        clients, public = share(clients, fold.train, fraction=made.sharing.fraction, seed=task.seed)
+    if setting.sharing.fraction:
+        clients, public = share(clients, fold.train, fraction=setting.sharing.fraction, seed=task.seed)
     federation = msgspec.structs.replace(federation, interactions=tuple(int(b) for b in clients.interactions))
     task = task._replace(
         train=clients.train,
-        behaviours=tuple(behaviour(one, grades=fold.grades) for one in clients.behaviours),
+        click_models=tuple(click_model(one, grades=fold.grades) for one in clients.click_models),
         federation=federation,
         pools=_with_server(clients, public),
-        warm_up=made.sharing.warm_up,
+        warm_up=setting.sharing.warm_up,
     )
     pools = [clients.test_pools[a:b] for a, b in zip(clients.test_start, clients.test_stop, strict=True)]
     return task, Tested(clients.test, pools, clients.names)
@@ -108,24 +104,24 @@ def _with_server(clients: Clients, public: Array) -> ClientPools:
     return ClientPools(pools, start, np.append(clients.pool_stop, len(pools)), np.append(clients.users, 0))
 
 
-def _poisoned(made: Setting, task: Task) -> Task:
+def _poisoned(setting: Setting, task: Task) -> Task:
     """The first clients click by the poison table."""
     federation = task.federation
-    if made.attack.kind != POISON or not isinstance(federation, Federated):
+    if "clicks" not in setting.attack.needs or not isinstance(federation, Federated):
         return task
     queries, clients = len(task.train.queries), np.arange(federation.clients)
-    held = task.pools or everything(clients, queries=queries, behaviours=len(task.behaviours))
+    held = task.pools or everything(clients, queries=queries, click_models=len(task.click_models))
     users = held.users.copy()
-    users[: made.attack.num_attackers] = len(task.behaviours)
-    poison = behaviour(Users(POISON, k=made.users.k), grades=task.grades)
-    return task._replace(behaviours=(*task.behaviours, poison), pools=held._replace(users=users))
+    users[: setting.attack.num_attackers] = len(task.click_models)
+    poison = click_model(Users(setting.attack.clicks, k=setting.users.k), grades=task.grades)
+    return task._replace(click_models=(*task.click_models, poison), pools=held._replace(users=users))
 
 
-def interactions_in(made: AnySetting) -> int:
+def interactions_in(setting: AnySetting) -> int:
     """Interactions of one single run. A partition's amounts have the mean that the federation says."""
-    if isinstance(made, SiloSetting):
+    if isinstance(setting, SiloSetting):
         return 1  # nobody clicks: a run counts as one
-    federation = made.federation
+    federation = setting.federation
     if isinstance(federation, Central):
         return federation.batch * federation.rounds
     pattern = interactions_of(np.arange(federation.clients), federation.interactions)

@@ -1,76 +1,94 @@
-"""Pairs that make no sense and numbers out of range are refused before anything is computed, with the right choices."""
+"""Pairs that make no sense and numbers out of range are refused before anything is computed, with the right choices.
+
+What a kind can be combined with follows from its declared traits: a learner's `message`, a mechanism's `acts_on`, an
+aggregator's `sees`, an attack's `needs`.
+"""
 
 import math
+from collections.abc import Callable
 
-import msgspec
-
+from foltr import registry
 from foltr.errors import SpecError
 from foltr.federation.aggregators import check_aggregator
-from foltr.federation.personalization import Clusters, FedPer, Together
-from foltr.federation.round import Central, Federated
-from foltr.lab.attacks.choice import AttackChoice
-from foltr.lab.attacks.choice import check as check_attack
+from foltr.lab.attacks import NoAttack, check_attack
+from foltr.lab.audit.choice import Audit
 from foltr.lab.data.normalize import KINDS as SCALINGS
-from foltr.lab.data.partition import Clicks, Intents, Labels
+from foltr.lab.data.partition import NoPartition
+from foltr.lab.simulation.task import Central, Federated
 from foltr.lab.spec.setting import (
     AnySetting,
     DataChoice,
-    Even,
     Setting,
+    Sharing,
     SiloSetting,
+    Unlearning,
     chosen_folds,
     flat,
     num_byzantine,
     resolved,
 )
-from foltr.learners.foltr_es import FoltrEs
-from foltr.learners.pdgd import Pdgd
-from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace, NoPrivacy, RandomizedResponse, UserLevelDP
-from foltr.rankers import Linear, Mlp
+from foltr.federation.personalization import Shared
+
+_MOST = 10**9  # of anything that is counted
+_ACTS_ON = {"delta": ("nothing", "delta"), "objective": ("nothing", "outcome")}  # message -> mechanisms that protect it
 
 
-def check(made: AnySetting, *, where: str = "spec") -> None:
+def check(setting: AnySetting, *, where: str = "spec") -> None:
     """Raises SpecError with the first complaint."""
-    pairs = _check_silo(made) if isinstance(made, SiloSetting) else _check_pairs(made)
-    complaint = pairs or _check_data(made.data) or _check_numbers(made)
+    pairs = _check_silo(setting) if isinstance(setting, SiloSetting) else _check_pairs(setting)
+    complaint = pairs or _check_data(setting.data) or _check_numbers(setting)
     if complaint:
         raise SpecError(f"{where}: {complaint}")
 
 
-def _check_silo(made: SiloSetting) -> str:
-    chosen, complaint = chosen_folds(made.data.folds)
+def _check_silo(setting: SiloSetting) -> str:
+    chosen, complaint = chosen_folds(setting.data.folds)
     if complaint or chosen != [1]:
         return complaint or "data.folds: a corpus has no folds, its queries are divided by the seed; use data.folds = 1"
-    return "data.normalize: features of texts are scaled by query; leave it out" if made.data.normalize else ""
+    return "data.normalize: features of texts are scaled by query; leave it out" if setting.data.normalize else ""
 
 
-def _check_pairs(made: Setting) -> str:
-    learner, federation, privacy = made.learner, made.federation, made.privacy
-    evolution = isinstance(learner, FoltrEs)
-    if evolution and isinstance(federation, Central):
-        return 'learner.kind = "foltr-es" needs clients; use federation = { clients = ..., rounds = ... }'
-    if isinstance(federation, Central) and not isinstance(privacy, NoPrivacy):
-        return 'federation.kind = "central" sends no updates; use privacy = { kind = "none" }'
-    if evolution and isinstance(privacy, Fpdgd | Gaussian | Laplace):
-        return (
-            f'privacy.kind = "{_kind(privacy)}" noises parameters, which evolution does not send; '
-            f'use "randomized-response"'
-        )
-    if not evolution and isinstance(privacy, RandomizedResponse):
-        return 'privacy.kind = "randomized-response" belongs to learner.kind = "foltr-es"; for pdgd use "gaussian"'
-    if not evolution and isinstance(made.ranker, Mlp) and made.ranker.activation == "relu":
+def _check_pairs(setting: Setting) -> str:
+    learner, federation, mechanism = setting.learner, setting.federation, setting.privacy
+    if isinstance(federation, Central):
+        return _check_central(setting)
+    if mechanism.acts_on not in _ACTS_ON[learner.message]:
+        return _wrong_mechanism(setting)
+    if learner.message == "delta" and getattr(setting.ranker, "flat_start", False):
         return 'ranker.activation = "relu" starts at zero, where pdgd finds no direction; use "sigmoid"'
-    if isinstance(federation, Federated):
-        return _check_federated(made, federation)
-    return _check_central(made)
+    return _first(setting, federation, (
+        _check_cohort, _check_sharing, _check_privacy, _check_defence, _check_unlearning, _check_audit, _check_personal,
+        _check_objective,
+    ))  # fmt: skip
 
 
-def _check_central(made: Setting) -> str:
-    if isinstance(made.learner, Pdgd) and made.learner.prox_mu:
-        return "learner.prox_mu goes back to the start of a round, which a centre has not; leave it out"
-    plain = Setting(made.data, made.ranker, made.learner, made.users, made.federation, made.privacy, made.runs)
-    for table in ("partition", "sharing", "personal", "attack", "unlearning", "audit"):
-        if getattr(made, table) != getattr(plain, table):
+def _first(setting: Setting, federation: Federated, checks: tuple[Callable[[Setting, Federated], str], ...]) -> str:
+    return next(filter(None, (one(setting, federation) for one in checks)), "")
+
+
+def _wrong_mechanism(setting: Setting) -> str:
+    kind = registry.kind_name(type(setting.privacy))
+    if setting.learner.message == "objective":
+        return (
+            f'privacy.kind = "{kind}" protects deltas, which learner.kind = "{registry.kind_name(type(setting.learner))}" '
+            f'does not send; use "randomized-response"'
+        )
+    return f'privacy.kind = "{kind}" protects outcomes, which only learner.kind = "foltr-es" sends; use "gaussian"'
+
+
+def _check_central(setting: Setting) -> str:
+    if setting.learner.message == "objective":
+        return 'learner.kind = "foltr-es" needs clients; use federation = { clients = ..., rounds = ... }'
+    if setting.privacy.acts_on != "nothing":
+        return 'federation.kind = "central" sends no updates; use privacy = { kind = "none" }'
+    if getattr(setting.ranker, "flat_start", False):
+        return 'ranker.activation = "relu" starts at zero, where pdgd finds no direction; use "sigmoid"'
+    if getattr(setting.learner, "prox_mu", 0):
+        return "learner.prox_mu measures the distance from the start of a round, which a centre has not; leave it out"
+    plain = {"partition": NoPartition(), "sharing": Sharing(), "personal": Shared(), "attack": NoAttack(),
+             "unlearning": Unlearning(), "audit": Audit()}  # fmt: skip
+    for table, default in plain.items():
+        if getattr(setting, table) != default:
             return f'{table} is about clients; use federation = {{ clients = ..., rounds = ... }} instead of "central"'
     return ""
 
@@ -81,11 +99,8 @@ def _check_data(data: DataChoice) -> str:
     return chosen_folds(data.folds)[1]
 
 
-_MOST = 10**9  # of anything that is counted
-
-
-def _check_numbers(made: AnySetting) -> str:
-    for key, value in flat(resolved(made)).items():
+def _check_numbers(setting: AnySetting) -> str:
+    for key, value in flat(resolved(setting)).items():
         if isinstance(value, float) and math.isinf(value):
             return f"{key} = {value}: expected a finite number"
         if key != "runs.first_seed" and isinstance(value, int) and value > _MOST:
@@ -93,107 +108,101 @@ def _check_numbers(made: AnySetting) -> str:
     return ""
 
 
-def _check_federated(made: Setting, federation: Federated) -> str:
-    interactions = federation.interactions
-    fewest = min(interactions) if isinstance(interactions, tuple) else interactions
+def _check_cohort(setting: Setting, federation: Federated) -> str:  # noqa: ARG001
     if federation.cohort is not None and federation.cohort > federation.clients:
         return (
             f"federation.cohort = {federation.cohort} of {federation.clients} clients; use at most {federation.clients}"
         )
-    complaint = (
-        _check_sharing(made)
-        or _check_privacy(made, federation)
-        or _check_defence(made, federation)
-        or _check_forgetting(made)
-        or _check_audit(made)
-        or _check_personal(made, federation)
-    )
-    if complaint:
-        return complaint
-    if isinstance(made.learner, FoltrEs) and made.learner.antithetic and fewest < 2:
-        return "federation.interactions: antithetic evolution splits them in two halves; use at least 2 for each client"
-    if isinstance(made.learner, FoltrEs) and made.learner.objective == "dcg" and made.users.k < 2:
+    if federation.round_robin and federation.cohort is None:
+        return "federation.round_robin: everybody takes part in every round; say federation.cohort"
+    return ""
+
+
+def _check_objective(setting: Setting, federation: Federated) -> str:
+    learner, interactions = setting.learner, federation.interactions
+    fewest = min(interactions) if isinstance(interactions, tuple) else interactions
+    if getattr(learner, "antithetic", False) and fewest < 2:
+        return "federation.interactions: antithetic FOLtR-ES splits them in two halves; use at least 2 for each client"
+    if getattr(learner, "objective", "") == "dcg" and setting.users.k < 2:
         return "users.k: the dcg objective needs a list of at least 2"
     return ""
 
 
-def _check_privacy(made: Setting, federation: Federated) -> str:
-    if federation.round_robin and federation.cohort is None:
-        return "federation.round_robin: everybody takes part in every round; say federation.cohort"
-    if not isinstance(made.privacy, Gaussian | Laplace):
+def user_level(mechanism: object) -> bool:
+    """Whether a mechanism has a budget that a user may not exceed."""
+    return hasattr(mechanism, "releases")
+
+
+def _check_privacy(setting: Setting, federation: Federated) -> str:
+    if not user_level(setting.privacy):
         return ""
-    secure = made.privacy.secure_aggregation
-    if federation.aggregator != "fedavg" or federation.defend_on_detection:
+    secure = setting.privacy.secure_aggregation
+    if registry.kind("aggregator", federation.aggregator).sees != "sum" or federation.defend_on_detection:
         return (
             f'federation.aggregator = "{federation.aggregator}" looks at single updates, which '
             f"{'secure aggregation hides' if secure else 'noise of one share each would not protect'}; use fedavg, or "
             f'privacy.kind = "none"'
         )
-    if isinstance(federation.interactions, tuple) or not isinstance(made.partition, Even | Intents | Labels | Clicks):
+    if isinstance(federation.interactions, tuple) or getattr(setting.partition, "uneven", False):
         return "privacy: sums with equal weights need the same federation.interactions for every client; use one number"
-    if made.unlearning.method != "none":
-        return 'forget needs single updates, which an honest mechanism does not show; use privacy = { kind = "none" }'
+    if setting.unlearning.method != "none":
+        return 'unlearning needs single updates, which user-level DP does not show; use privacy = { kind = "none" }'
+    if secure == "execute" and (federation.cohort or federation.clients) > 200:
+        return 'privacy.secure_aggregation = "execute" runs the protocol for at most 200 clients a round; use true'
     return ""
 
 
-def _kind(privacy: Fpdgd | UserLevelDP) -> str:
-    return str(msgspec.to_builtins(privacy)["kind"])
-
-
-def _check_defence(made: Setting, federation: Federated) -> str:
-    taking_part = federation.cohort or federation.clients
+def _check_defence(setting: Setting, federation: Federated) -> str:
+    participants = federation.cohort or federation.clients
     try:
-        check_attack(made.attack, federation.clients)
-        check_aggregator(federation.aggregator, taking_part, num_byzantine(made, federation))
+        check_attack(setting.attack, federation.clients)
+        check_aggregator(federation.aggregator, participants, num_byzantine(setting, federation))
     except SpecError as problem:
         return f"federation.aggregator, attack: {problem}"
-    plain = made.attack == AttackChoice() and federation.aggregator == "fedavg" and not federation.defend_on_detection
-    if isinstance(made.learner, FoltrEs) and not plain:
-        return 'learner.kind = "foltr-es" sends values, not models: no attack and no rule but fedavg'
+    if setting.learner.message == "objective" and setting.attack != NoAttack():
+        return 'learner.kind = "foltr-es" sends objectives, which no attack here crafts; leave out the attack table'
     if federation.defend_on_detection and (federation.cohort is not None or federation.clients < 3):
-        return (
-            "federation.defend_on_detection watches the same clients in every round: no cohort, and at least 3 clients"
-        )
+        return "federation.defend_on_detection compares the same clients in every round: no cohort, 3 clients or more"
     return ""
 
 
-def _check_sharing(made: Setting) -> str:
-    sharing = made.sharing
+def _check_sharing(setting: Setting, federation: Federated) -> str:  # noqa: ARG001
+    sharing = setting.sharing
     if sharing.warm_up and not sharing.fraction:
         return "sharing.warm_up: the server has no queries to warm up on; say sharing.fraction"
-    if sharing.fraction and isinstance(made.partition, Even):
+    if sharing.fraction and setting.partition == NoPartition():
         return "sharing.fraction: everybody holds every query already; say how clients differ with partition"
-    if sharing.warm_up and (isinstance(made.learner, FoltrEs) or not isinstance(made.personal, Together)):
+    if sharing.warm_up and (setting.learner.message != "delta" or setting.personal != Shared()):
         return "sharing.warm_up is for pdgd and one ranker for all; leave it out"
     return ""
 
 
-def _check_forgetting(made: Setting) -> str:
-    if made.unlearning.method != "none" and made.attack != AttackChoice():
-        return "forget brings its own attack, by those who leave; leave out the attack table"
+def _check_unlearning(setting: Setting, federation: Federated) -> str:  # noqa: ARG001
+    if setting.unlearning.method != "none" and setting.attack != NoAttack():
+        return "unlearning brings its own attack, by those who are forgotten; leave out the attack table"
     return ""
 
 
-def _check_audit(made: Setting) -> str:
-    if not made.audit.messages:
+def _check_audit(setting: Setting, federation: Federated) -> str:  # noqa: ARG001
+    if not setting.audit.messages:
         return ""
-    if not isinstance(made.learner, Pdgd) or not isinstance(made.ranker, Linear):
+    if setting.learner.message != "delta" or registry.kind_name(type(setting.ranker)) != "linear":
         return "audit reads the messages of pdgd with a linear ranker; leave it out"
-    if made.unlearning.method != "none" or made.attack != AttackChoice() or not isinstance(made.personal, Together):
-        return "audit is for one ranker and honest clients who stay; leave out forget, attack and personal"
+    if setting.unlearning.method != "none" or setting.attack != NoAttack() or setting.personal != Shared():
+        return "audit is for one ranker and honest clients who stay; leave out unlearning, attack and personal"
     return ""
 
 
-def _check_personal(made: Setting, federation: Federated) -> str:
-    kind = made.personal
-    if isinstance(kind, Together):
+def _check_personal(setting: Setting, federation: Federated) -> str:
+    kind = setting.personal
+    if kind == Shared():
         return ""
-    if isinstance(kind, FedPer) and not isinstance(made.ranker, Mlp):
+    if registry.kind_name(type(kind)) == "fedper" and not hasattr(setting.ranker, "hidden"):
         return 'personal.kind = "fedper" keeps an output layer, which a linear ranker has not; use ranker.kind = "mlp"'
-    if isinstance(made.learner, FoltrEs) or not isinstance(made.privacy, NoPrivacy) or federation.cohort is not None:
+    if setting.learner.message != "delta" or setting.privacy.acts_on != "nothing" or federation.cohort is not None:
         return "personal rankers are made by pdgd without privacy, with everybody in every round (no federation.cohort)"
-    if federation.aggregator != "fedavg" or made.attack != AttackChoice():
+    if federation.aggregator != "fedavg" or setting.attack != NoAttack():
         return "personal rankers are averaged plainly: use federation.aggregator = fedavg, and no attack"
-    if isinstance(kind, Clusters) and kind.count > federation.clients:
-        return f"personal.count = {kind.count} groups of {federation.clients} clients; use at most {federation.clients}"
+    if getattr(kind, "count", 0) > federation.clients:
+        return f"personal.count = {kind.count} clusters of {federation.clients} clients; use at most {federation.clients}"
     return ""

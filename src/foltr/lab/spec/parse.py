@@ -12,19 +12,11 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
+from foltr import registry
 from foltr.errors import InputError, SpecError
 from foltr.lab.spec.checks import check
-from foltr.lab.spec.setting import (
-    SILO_TABLES,
-    TABLES,
-    AnySetting,
-    Plan,
-    Setting,
-    SiloSetting,
-    Tables,
-    flat,
-    resolved,
-)
+from foltr.lab.spec.renamed import renamed, renamed_value
+from foltr.lab.spec.setting import AnySetting, Plan, Setting, SiloSetting, flat, resolved, struct_of, tables_of
 
 
 def read(path: Path, overrides: list[str] | None = None) -> Plan:
@@ -58,8 +50,8 @@ def plan(raw: dict[str, Any], overrides: list[str] | None = None, *, where: str 
         point = raw
         for key, value in [*zip(swept, values, strict=True), *given]:
             point = _put(point, key, value) if key.partition(".")[0] not in ("name", "sweep") else point
-        made = setting(point, where=where)
-        settings += [made] if made not in settings else []
+        one = setting(point, where=where)
+        settings += [one] if one not in settings else []
     return Plan(name, settings, text)
 
 
@@ -67,39 +59,57 @@ def setting(raw: dict[str, Any], *, where: str = "spec") -> AnySetting:
     """One point of a sweep, checked; with a table `silo` it is about organisations."""
     if "data" not in raw:
         raise SpecError(f'{where}: data: missing; say which collection: data = {{ name = "mq2007" }}')
-    full: dict[str, Any] = {**raw}
-    for table, kinds in _tables(raw).items():
-        content = full.get(table, {})
-        if not isinstance(content, dict):
-            raise SpecError(f"{where}: {table}: expected a table such as {table} = {{ ... }}, got {content!r}")
-        first = next(iter(kinds))
-        full[table] = {"kind": first, **content} if first else content
+    for path in raw.get("plugins", ()):
+        registry.load_plugin(str(path))
+    tables = tables_of(raw)
+    for key in raw:
+        if key not in (*tables, "part", "plugins"):
+            raise SpecError(f"{where}: {renamed(key) or f'{key}: no such key; {_known_tables(tables)}'}")
+    made = {table: _table(table, raw.get(table, {}), raw, where) for table in tables}
+    part = str(raw.get("part", ""))
+    one: AnySetting
+    if "silo" in raw:
+        one = SiloSetting(**made, part=part)
+    else:
+        one = Setting(**made, plugins=tuple(map(str, raw.get("plugins", ()))), part=part)
+    check(one, where=where)
+    return one
+
+
+def _table(table: str, content: Any, raw: dict[str, Any], where: str) -> msgspec.Struct:
+    """One table as the struct of its kind."""
+    if not isinstance(content, dict):
+        raise SpecError(f"{where}: {table}: expected a table such as {table} = {{ ... }}, got {content!r}")
+    kind = content.get("kind")
+    if kind is not None and not isinstance(kind, str):
+        raise SpecError(f"{where}: {table}.kind: expected a text in quotes, got {kind!r}")
     try:
-        made: AnySetting = msgspec.convert(full, _kind(raw))
+        struct = struct_of(table, kind, raw)
+    except SpecError as problem:
+        raise SpecError(f"{where}: {table}.kind: {renamed_value(table, 'kind', kind) or problem}") from None
+    tagged = struct.__struct_config__.tag_field is not None
+    if not tagged and kind is not None:
+        raise SpecError(f"{where}: {table}.kind: no such key; {_known(struct)}")
+    try:
+        return msgspec.convert({**content, "kind": struct.__struct_config__.tag} if tagged else content, struct)
     except msgspec.ValidationError as problem:
-        raise SpecError(f"{where}: {_explain(str(problem), full)}") from None
-    check(made, where=where)
-    return made
+        raise SpecError(f"{where}: {_explain(str(problem), table, content, struct)}") from None
 
 
-def _kind(raw: dict[str, Any]) -> type[Setting] | type[SiloSetting]:
-    return SiloSetting if "silo" in raw else Setting
-
-
-def _tables(raw: dict[str, Any]) -> Tables:
-    return SILO_TABLES if "silo" in raw else TABLES
+def _known_tables(tables: list[str]) -> str:
+    return f"known keys are {', '.join([*tables, 'name', 'sweep', 'part', 'plugins'])}"
 
 
 def labels(settings: list[AnySetting]) -> list[dict[str, Any]]:
     """What sets each setting apart: as few keys as tell them all apart, the part first."""
-    known = [flat(resolved(made)) for made in settings]
-    told: list[str] = []
+    known = [flat(resolved(setting)) for setting in settings]
+    apart_by: list[str] = []
     apart = 1
     for key in dict.fromkeys(["part", *(key for one in known for key in one)]):
-        now = len({repr([one.get(k) for k in (*told, key)]) for one in known})
+        now = len({repr([one.get(k) for k in (*apart_by, key)]) for one in known})
         if now > apart:
-            told, apart = [*told, key], now
-    return [{k: one[k] for k in told if k in one} for one in known]
+            apart_by, apart = [*apart_by, key], now
+    return [{k: one[k] for k in apart_by if k in one} for one in known]
 
 
 def _put(tree: dict[str, Any], key: str, value: Any, done: str = "") -> dict[str, Any]:
@@ -129,43 +139,41 @@ def parsed_override(text: str) -> tuple[str, Any]:
         return key.strip(), value.strip()
 
 
-def _explain(problem: str, raw: dict[str, Any]) -> str:
-    """msgspec's words with the key first and the choices last."""
+def _explain(problem: str, table: str, content: dict[str, Any], struct: type[msgspec.Struct]) -> str:
+    """msgspec's words with the key first and the choices last; a key of an older version says its new name."""
     message, _, path = problem.partition(" - at `$")
     path = path.rstrip("`").lstrip(".")
+    full = f"{table}.{path}".rstrip(".")
     unknown = re.fullmatch(r"Object contains unknown field `(.*)`", message, re.DOTALL)
+    at = _type_at(path, inspect.type_info(struct))
     if unknown:
-        return f"{f'{path}.{unknown[1]}'.lstrip('.')}: no such key; {_known(path, raw)}"
-    at, choices = _type_at(path, raw), ""
-    if path.endswith(".kind"):
-        choices = ", ".join(_tables(raw)[path.partition(".")[0]])
-    elif isinstance(at, inspect.LiteralType):
-        choices = ", ".join(map(str, at.values))
-    said = f"{path + ': ' if path else ''}{message[0].lower()}{message[1:]}"
-    return f"{said}; there are {choices}" if choices else said
+        key = f"{full}.{unknown[1]}"
+        known = _known_fields(at) if isinstance(at, inspect.StructType) else ""
+        return renamed(key) or f"{key}: no such key; {known}"
+    said = f"{full}: {message[0].lower()}{message[1:]}"
+    if not isinstance(at, inspect.LiteralType):
+        return said
+    old = renamed_value(table, path, content.get(path))
+    return f"{full}: {old}" if old else f"{said}; there are {', '.join(map(str, at.values))}"
 
 
-def _known(path: str, raw: dict[str, Any]) -> str:
-    if not path:
-        return f"known keys are {', '.join([*_tables(raw), 'name', 'sweep', 'part'])}"
-    at = _type_at(path, raw)
-    if not isinstance(at, inspect.StructType):
-        return ""
+def _known(struct: type[msgspec.Struct]) -> str:
+    at = inspect.type_info(struct)
+    return _known_fields(at) if isinstance(at, inspect.StructType) else ""
+
+
+def _known_fields(at: inspect.StructType) -> str:
     fields = [field.name for field in at.fields]
     if at.tag_field is None:
         return f"known keys are {', '.join(fields)}"
     return f'with {at.tag_field} = "{at.tag}" known keys are {", ".join([at.tag_field, *fields])}'
 
 
-def _type_at(path: str, raw: Any) -> inspect.Type | None:
-    """The type of a dotted key, following the kinds that were chosen."""
-    found: inspect.Type | None = inspect.type_info(_kind(raw))
+def _type_at(path: str, found: inspect.Type | None) -> inspect.Type | None:
+    """The type of a dotted key."""
     for step in filter(None, path.split(".")):
         fields = found.fields if isinstance(found, inspect.StructType) else ()
         found = next((field.type for field in fields if field.name == step), None)
-        raw = raw.get(step) if isinstance(raw, dict) else None
         if isinstance(found, inspect.UnionType):
-            kind = raw.get("kind") if isinstance(raw, dict) else None
-            structs = [one for one in found.types if isinstance(one, inspect.StructType)]
-            found = next((one for one in structs if one.tag in (None, kind)), None)
+            found = next((one for one in found.types if isinstance(one, inspect.StructType)), found)
     return found

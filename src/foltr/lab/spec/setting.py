@@ -3,25 +3,24 @@ values as defaults; this module only puts them together.
 """
 
 import re
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from foltr import registry
 from foltr.clicks import Users
 from foltr.errors import SpecError
-from foltr.federation.personalization import Clusters, FedPer, LocalOnly, Offset, Together
-from foltr.federation.round import Central, Federated
-from foltr.lab.attacks.choice import AttackChoice
+from foltr.federation.personalization import Clusters, FedPer, LocalOnly, Offset, Shared
+from foltr.lab.attacks import NoAttack
 from foltr.lab.audit.choice import Audit
-from foltr.lab.data.partition import Clicks, Intents, Labels, Quantity
+from foltr.lab.data.partition import NoPartition
 from foltr.lab.silo.projection import Picture
 from foltr.lab.silo.retrieval import Finding
-from foltr.learners.foltr_es import FoltrEs
-from foltr.learners.pdgd import Pdgd
-from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace, NoPrivacy, RandomizedResponse
-from foltr.rankers import Linear, Mlp
+from foltr.lab.simulation.task import Central, Federated
 from foltr.silo.parties import Setup
-from foltr.unlearning.choice import Unlearning
+
+
+Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class DataChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,10 +35,6 @@ class Runs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     evaluate_every: Annotated[int, msgspec.Meta(ge=1)] | None = None  # None: about a hundred times a run
 
 
-class Even(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="none"):
-    """Everybody holds everything."""
-
-
 class Sharing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Queries with all their labels that everybody is given (S2 section 4.4.3)."""
 
@@ -47,22 +42,35 @@ class Sharing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     warm_up: Annotated[int, msgspec.Meta(ge=0)] = 0  # interactions of the server on them before the first round
 
 
+class Unlearning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether and how clients are forgotten, who had sent -z times the models that they trained."""
+
+    method: Literal["none", "retrain", "calibrated", "logs", "shards", "statistics"] = "none"
+    forget_clients: Annotated[tuple[int, ...], msgspec.Meta(min_length=1)] = (0,)
+    z: Annotated[float, msgspec.Meta(gt=0)] = 2.0
+    keep_every: Count = 10
+    local_steps: Count = 3
+    shards: Count = 5
+    ridge: Annotated[float, msgspec.Meta(gt=0)] = 10.0
+
+
 class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One point of a sweep, complete."""
+    """One point of a sweep, complete. Tables that are slots hold any registered kind."""
 
     data: DataChoice
-    ranker: Linear | Mlp
-    learner: Pdgd | FoltrEs
+    ranker: Any
+    learner: Any
     users: Users
     federation: Federated | Central
-    privacy: NoPrivacy | Fpdgd | RandomizedResponse | Gaussian | Laplace
+    privacy: Any
     runs: Runs
-    partition: Even | Intents | Labels | Clicks | Quantity = Even()
+    partition: Any = NoPartition()
     sharing: Sharing = Sharing()
-    personal: Together | FedPer | Offset | Clusters | LocalOnly = Together()
-    attack: AttackChoice = AttackChoice()
+    personal: Shared | FedPer | Offset | Clusters | LocalOnly = Shared()
+    attack: Any = NoAttack()
     unlearning: Unlearning = Unlearning()
     audit: Audit = Audit()
+    plugins: tuple[str, ...] = ()  # Python files that register further kinds
     part: str = ""
 
 
@@ -86,48 +94,61 @@ class Plan(NamedTuple):
     text: str  # the spec as given
 
 
-Tables: TypeAlias = dict[str, dict[str, type[msgspec.Struct]]]  # table -> kind -> struct; the first is the default
-TABLES: Tables = {
+SLOTS = {"ranker": "ranker", "learner": "learner", "privacy": "mechanism", "partition": "partition", "attack": "attack"}
+DEFAULTS = {"ranker": "linear", "learner": "pdgd", "privacy": "none", "partition": "none", "attack": "none"}
+
+# table -> kind -> struct; the first is the default. Tables that are slots are asked of the registry
+TABLES: dict[str, dict[str, type[msgspec.Struct]]] = {
     "data": {"": DataChoice},
-    "ranker": {"linear": Linear, "mlp": Mlp},
-    "learner": {"pdgd": Pdgd, "foltr-es": FoltrEs},
     "users": {"": Users},
     "federation": {"federated": Federated, "central": Central},
-    "privacy": {
-        "none": NoPrivacy,
-        "fpdgd": Fpdgd,
-        "randomized-response": RandomizedResponse,
-        "gaussian": Gaussian,
-        "laplace": Laplace,
-    },
     "runs": {"": Runs},
-    "partition": {"none": Even, "intents": Intents, "labels": Labels, "clicks": Clicks, "quantity": Quantity},
     "sharing": {"": Sharing},
-    "personal": {"none": Together, "fedper": FedPer, "offset": Offset, "clusters": Clusters, "local_only": LocalOnly},
-    "attack": {"": AttackChoice},
+    "personal": {"none": Shared, "fedper": FedPer, "offset": Offset, "clusters": Clusters, "local_only": LocalOnly},
     "unlearning": {"": Unlearning},
     "audit": {"": Audit},
 }
-
-
-SILO_TABLES: Tables = {
+SILO_TABLES: dict[str, dict[str, type[msgspec.Struct]]] = {
     "data": {"": DataChoice},
     "silo": {"train": Setup, "find": Finding, "picture": Picture},
     "runs": {"": Runs},
 }
 
 
-def resolved(made: AnySetting) -> dict[str, Any]:
+def tables_of(raw: dict[str, Any]) -> list[str]:
+    """The tables of a spec; with a table `silo` it is about organisations."""
+    return list(SILO_TABLES) if "silo" in raw else [*TABLES, *SLOTS]
+
+
+def struct_of(table: str, kind: str | None, raw: dict[str, Any]) -> type[msgspec.Struct]:
+    """The struct that a table's content is read as."""
+    if "silo" not in raw and table in SLOTS:
+        return registry.kind(SLOTS[table], kind or DEFAULTS[table])
+    kinds = (SILO_TABLES if "silo" in raw else TABLES)[table]
+    name = next(iter(kinds)) if kind is None else kind
+    if name not in kinds:
+        raise SpecError(f"no {table} {name!r}; there are {', '.join(kinds)}")
+    return kinds[name]
+
+
+def resolved(setting: AnySetting) -> dict[str, Any]:
     """A setting as plain data, every default written out."""
-    plain: dict[str, Any] = msgspec.to_builtins(made)
+    plain: dict[str, Any] = msgspec.to_builtins(setting)
     return plain
 
 
-def kept(plain: dict[str, Any]) -> AnySetting:
+def stored(plain: dict[str, Any]) -> AnySetting:
     """The setting that `resolved` made plain data of."""
-    kind: Any = SiloSetting if "silo" in plain else Setting
-    made: AnySetting = msgspec.convert(plain, kind)
-    return made
+    for path in plain.get("plugins", ()):
+        registry.load_plugin(path)
+    made: dict[str, Any] = {}
+    for table in tables_of(plain):
+        content = dict(plain[table])
+        cls = struct_of(table, content.get("kind"), plain)
+        made[table] = msgspec.convert(content, cls)
+    if "silo" in plain:
+        return SiloSetting(**made, part=plain["part"])
+    return Setting(**made, plugins=tuple(plain.get("plugins", ())), part=plain["part"])
 
 
 def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -138,9 +159,10 @@ def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return out
 
 
-def num_byzantine(made: Setting, federation: Federated) -> int:
-    """Attackers that the rule reckons with: as many as there are, if the spec does not say."""
-    return made.attack.num_attackers if federation.num_byzantine is None else federation.num_byzantine
+def num_byzantine(setting: Setting, federation: Federated) -> int:
+    """Byzantine clients that the aggregator tolerates: as many as attack, if the spec does not say."""
+    attackers: int = getattr(setting.attack, "num_attackers", 0)
+    return attackers if federation.num_byzantine is None else federation.num_byzantine
 
 
 def folds_of(data: DataChoice) -> list[int]:

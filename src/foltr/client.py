@@ -1,0 +1,54 @@
+"""The one place where a client is written: from interactions to the update that leaves. NumPy only.
+
+A simulated client and a deployed one run this function. They differ in where interactions come from (people who are
+simulated as it goes, or a click log) and in where noise comes from (an addressed stream, or the operating system).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from foltr.types import Array, Interaction, Model, Update
+
+# (features [n, d], k, draws) -> ranking [k], scores [n]: the list that the client's current model shows
+Rank: TypeAlias = Callable[[Array, int, Any], tuple[Array, Array]]
+# purpose ("noise", "privatise") -> a stream of random numbers: `foltr.rng.Stream` or `privacy.noise.SystemStream`
+Noise: TypeAlias = Callable[[str], Any]
+
+
+class Searches(NamedTuple):
+    """People who search as it goes: each is shown the list of the local model after the steps before."""
+
+    count: int
+    search: Callable[[int, Rank], Interaction]  # (step, rank) -> what was shown and clicked
+
+
+def local_update(
+    model: Model, interactions: Sequence[Interaction] | Searches, *, learner: Any, mechanism: Any, noise: Noise,
+    client: int = 0, event: Any = None,
+) -> Update:  # fmt: skip
+    """What a client sends after learning from its interactions, protected by the mechanism.
+
+    `event` is what the release is worth, as `mechanism.event` states it for the whole federation; the caller has asked
+    the ledger whether it may happen.
+    """
+    count = interactions.count if isinstance(interactions, Searches) else len(interactions)
+    state = learner.client_init(model, client=client, interactions=count)
+    for step in range(count):
+        interaction = _interaction(interactions, step, state, learner, model)
+        state = learner.client_step(state, interaction, ranker=model.ranker, mechanism=mechanism, noise=noise)
+    values = learner.client_final(state)
+    if mechanism.acts_on == "delta":
+        values = mechanism.protect(values, model.mechanism_state, event, noise("noise"))
+    return Update(values, float(count), client, model.version, event)
+
+
+def _interaction(
+    interactions: Sequence[Interaction] | Searches, step: int, state: Any, learner: Any, model: Model
+) -> Interaction:
+    if not isinstance(interactions, Searches):
+        return interactions[step]
+
+    def rank(features: Array, k: int, draws: Any) -> tuple[Array, Array]:
+        return learner.rank(state, features, k, draws, ranker=model.ranker)
+
+    return interactions.search(step, rank)

@@ -1,0 +1,50 @@
+"""A mechanism's `protect` for a whole cohort: by kernels where there are some, else client by client.
+
+Random numbers are those of the clients' own streams, so that the batch equals the map.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from foltr._kernels.noise import add_gamma_shares, add_gaussian_shares
+from foltr.federation.round import Release
+from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace
+from foltr.rng import stream
+from foltr.types import Array
+
+
+def protect_rows(mechanism: Any, rows: Array, clients: Array, release: Release, *, seed: int, round: int) -> Array:
+    """[n, V] deltas [n, P] as they leave."""
+    if mechanism.acts_on != "delta":
+        return rows
+    event, clip = release.event, release.state
+    if type(mechanism) is Fpdgd:
+        scale = mechanism.sensitivity / mechanism.epsilon
+        add_gamma_shares(rows, clients, scale, 1.0 / event.noise_contributors, seed, round)
+        return rows
+    if type(mechanism) is Laplace:
+        clip_rows(rows, clip=clip, norm="l1")
+        scale = event.noise / event.bound * clip
+        add_gamma_shares(rows, clients, scale, 1.0 / event.noise_contributors, seed, round)
+        return rows
+    if type(mechanism) is Gaussian and not mechanism.adaptive:
+        clip_rows(rows, clip=clip, norm="l2")
+        stddev = event.noise / event.bound * clip / np.sqrt(event.noise_contributors)
+        add_gaussian_shares(rows, clients, stddev, seed, round)
+        return rows
+    return np.stack([
+        mechanism.protect(row, clip, event, stream(seed, round=round, client=client, purpose="noise"))
+        for row, client in zip(rows, clients.tolist(), strict=True)
+    ])  # fmt: skip
+
+
+def clip_rows(rows: Array, *, clip: float, norm: str) -> Array:
+    """Scales every row of deltas [n, P] back to the clip, in place; returns the norms before [n].
+
+    A client whose training diverged (not finite) sends no change: its noise is needed all the same.
+    """
+    rows[~np.isfinite(rows).all(axis=1)] = 0.0
+    norms = np.abs(rows).sum(axis=1) if norm == "l1" else np.sqrt(np.square(rows).sum(axis=1))
+    rows *= np.minimum(1.0, clip / np.maximum(norms, clip))[:, None]
+    return norms

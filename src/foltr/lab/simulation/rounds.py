@@ -1,0 +1,127 @@
+"""From a task to its rounds: the pieces that `federation.round.run_rounds` takes, and centralised PDGD.
+
+Sources: S0 Algorithms 2 and 3, section 4 (centralised PDGD, batches summed); S2 section 4.4.3 (warm-up).
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from foltr.federation import detector
+from foltr.federation import personalization as personal
+from foltr.federation.aggregators import aggregator_kind
+from foltr.federation.personalization import Shared
+from foltr.federation.round import Aggregate, run_rounds
+from foltr.federation.server import init_state, server_optimizer
+from foltr.lab.simulation.task import Central, Federated, Task, init_parameters, protection_in, schedule_of
+from foltr.types import Array, OnlineMetrics, Updates
+
+SUM_BLOCK = 64  # interactions of a batch that are summed together; fixed, so that threads cannot change a sum
+
+
+class RoundProgress(NamedTuple):
+    """The state after a round, and the online metrics since the state before."""
+
+    round: int
+    parameters: Array  # [P]
+    ndcg: Array  # [rounds] mean nDCG@10 of the lists shown in each
+    max_rr: Array  # [rounds]
+    interactions: int
+    personal: Array | None = None  # [clients, P] what each client searches with, where they differ
+
+
+def run(task: Task, engine: Any, stops: Sequence[int] = ()) -> Iterator[RoundProgress]:
+    """All rounds of a task, one by one; a chain of single updates goes from stop to stop instead."""
+    if isinstance(task.federation, Central):
+        start, single = init_parameters(task), task.federation.batch == 1
+        return _chain(task.federation, engine, start, stops) if single else _batches(task.federation, engine, start)
+    return _federated(task, task.federation, engine)
+
+
+def _federated(task: Task, federation: Federated, engine: Any) -> Iterator[RoundProgress]:
+    start = warmed_up(task, federation, engine)
+    own = not isinstance(task.personal, Shared)
+    state = init_state(
+        start, mechanism_state=task.privacy.init_state(),
+        personal=personal.init_state(start, federation.clients) if own else None,
+    )  # fmt: skip
+    rounds = run_rounds(
+        state, schedule_of(task), engine, protection=protection_in(task), aggregator=aggregation(task, engine),
+        server_optimizer=server_optimizer(task.learner), transform=task.transform,
+        personalization=personal.personalization(task.personal, task.ranker) if own else None,
+    )  # fmt: skip
+    for done in rounds:
+        yield _progress(done.round, done.parameters, done.online, done.state.personal)
+
+
+def warmed_up(task: Task, federation: Federated, engine: Any) -> Array:
+    """What the server learns by itself, in the place of one client more."""
+    start = init_parameters(task)
+    if not task.warm_up:
+        return start
+    steps = engine.train(start, np.array([federation.clients]), np.array([task.warm_up]), round=0)[0]
+    return start + (steps[0] - start)
+
+
+def aggregation(task: Task, engine: Any) -> Aggregate:
+    """Decoding and the aggregator of a task; where the mechanism executes secure aggregation, over the protocol."""
+    federation = task.federation
+    assert isinstance(federation, Federated)
+    decode = getattr(engine, "decode", None)
+    size = task.ranker.size(task.train.features.shape[1])
+    combine = _combined(task, federation, size)
+
+    def aggregate(updates: Updates) -> Array:
+        if task.learner.message == "delta":
+            deltas = updates.values
+        elif decode is not None:
+            deltas = decode(updates)
+        else:
+            deltas = task.learner.decode(updates, seed=task.seed, parameters=size)
+        return combine(deltas, _weights(task, updates))
+
+    return aggregate
+
+
+def _weights(task: Task, updates: Updates) -> Array:
+    """Interactions; equal where a weight would tell something, or where every gradient estimate counts alike."""
+    equal = hasattr(task.privacy, "releases") or task.learner.message == "objective"
+    return np.ones(len(updates.weights)) if equal else updates.weights
+
+
+def _combined(task: Task, federation: Federated, size: int) -> Any:
+    num_byzantine = federation.num_byzantine or 0
+    if getattr(task.privacy, "secure_aggregation", False) == "execute":
+        from foltr.secagg.in_process import secure_sum
+
+        return lambda deltas, weights: secure_sum(deltas) / len(weights)
+    kind = aggregator_kind(federation.aggregator)()
+    if not federation.defend_on_detection:
+        return lambda deltas, weights: kind(deltas, weights, num_byzantine=num_byzantine)
+    return detector.defended(kind, aggregator_kind("fedavg")(), federation.clients, size, num_byzantine)
+
+
+def _batches(federation: Central, engine: Any, start: Array) -> Iterator[RoundProgress]:
+    parameters = start
+    blocks = np.arange(-(-federation.batch // SUM_BLOCK))
+    steps = np.minimum(federation.batch - blocks * SUM_BLOCK, SUM_BLOCK)
+    for round in range(1, federation.rounds + 1):
+        moved, online = engine.train(parameters, blocks, steps, round=round, summed=True)
+        parameters = parameters + (moved - parameters).sum(axis=0)
+        yield _progress(round, parameters, online)
+
+
+def _chain(federation: Central, engine: Any, start: Array, stops: Sequence[int]) -> Iterator[RoundProgress]:
+    """One update an interaction, every interaction a round. Where it stops does not change what it does."""
+    parameters, done = start, 0
+    for stop in sorted({*stops, federation.rounds}):
+        steps = np.array([stop - done])
+        moved, online = engine.train(parameters, np.zeros(1, np.int64), steps, round=1, first_step=done)
+        parameters, done = moved[0], stop
+        yield RoundProgress(done, parameters, online.ndcg, online.max_rr, int(steps[0]))
+
+
+def _progress(round: int, parameters: Array, online: OnlineMetrics, own: Any = None) -> RoundProgress:
+    means = [np.array([values.sum() / max(len(values), 1)]) for values in online]
+    return RoundProgress(round, parameters, *means, len(online.ndcg), None if own is None else own.models)

@@ -1,0 +1,124 @@
+"""Kinds by name: which class a spec's `kind` stands for, in every slot, and how other people's classes get in.
+
+A kind is a frozen struct with its functions beside it; its tag is its name in a spec. Built-in kinds are named here by
+"module:Class" and imported when they are asked for. Others come in by `register(slot, cls)`, by the entry point group
+`foltr.plugins` (a module or function that registers when it is loaded), or by `plugins = ["./my_rule.py"]` in a spec.
+"""
+
+import hashlib
+import importlib
+import importlib.metadata
+import importlib.util
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from foltr.errors import SpecError
+
+SLOTS: dict[str, dict[str, str | type]] = {
+    "ranker": {"linear": "foltr.rankers.linear:Linear", "mlp": "foltr.rankers.mlp:Mlp"},
+    "learner": {"pdgd": "foltr.learners.pdgd:Pdgd", "foltr-es": "foltr.learners.foltr_es:FoltrEs"},
+    "mechanism": {
+        "none": "foltr.privacy.mechanisms:NoPrivacy",
+        "fpdgd": "foltr.privacy.mechanisms:Fpdgd",
+        "randomized-response": "foltr.privacy.mechanisms:RandomizedResponse",
+        "gaussian": "foltr.privacy.mechanisms:Gaussian",
+        "laplace": "foltr.privacy.mechanisms:Laplace",
+    },
+    "aggregator": {
+        "fedavg": "foltr.federation.aggregators:FedAvg",
+        "krum": "foltr.federation.krum:Krum",
+        "multi_krum": "foltr.federation.krum:MultiKrum",
+        "trimmed_mean": "foltr.federation.robust:TrimmedMean",
+        "median": "foltr.federation.robust:Median",
+        "bulyan": "foltr.federation.krum:Bulyan",
+        "geometric_median": "foltr.federation.geometric_median:GeometricMedian",
+        "norm_bounding": "foltr.federation.robust:NormBounding",
+    },
+    "attack": {
+        "none": "foltr.lab.attacks:NoAttack",
+        "poison": "foltr.lab.attacks:Poison",
+        "lie": "foltr.lab.attacks:Lie",
+        "fang": "foltr.lab.attacks:Fang",
+        "sign_flip": "foltr.lab.attacks:SignFlip",
+        "replacement": "foltr.lab.attacks:Replacement",
+        "min_max": "foltr.lab.attacks:MinMax",
+        "min_max_unit": "foltr.lab.attacks:MinMaxUnit",
+    },
+    "click_model": {},  # names of published tables stand in `foltr.clicks`
+    "partition": {
+        "none": "foltr.lab.data.partition:NoPartition",
+        "intents": "foltr.lab.data.partition:Intents",
+        "labels": "foltr.lab.data.partition:Labels",
+        "clicks": "foltr.lab.data.partition:Clicks",
+        "quantity": "foltr.lab.data.partition:Quantity",
+    },
+}
+
+
+def register(slot: str, cls: type) -> type:
+    """Makes a class known under its tag; registering the same name again replaces what was registered from outside."""
+    if slot not in SLOTS:
+        raise SpecError(f"no slot {slot!r}; there are {', '.join(SLOTS)}")
+    name = kind_name(cls)
+    if isinstance(SLOTS[slot].get(name), str):
+        raise SpecError(f"{slot} {name!r} is foltr's own; give your class another tag")
+    SLOTS[slot][name] = cls
+    return cls
+
+
+def kind_name(cls: type) -> str:
+    config = getattr(cls, "__struct_config__", None)
+    if config is None or not isinstance(config.tag, str) or config.tag_field != "kind":
+        raise SpecError(
+            f"{cls.__name__} is no kind: write class {cls.__name__}(msgspec.Struct, frozen=True, "
+            f'tag_field="kind", tag="its-name-in-a-spec")'
+        )
+    return str(config.tag)
+
+
+def kind(slot: str, name: str) -> type:
+    """The class behind a name; a wrong name lists the right ones."""
+    _load_entry_points()
+    found = SLOTS[slot].get(name)
+    if found is None:
+        raise SpecError(f"no {slot.replace('_', ' ')} {name!r}; there are {', '.join(SLOTS[slot])}")
+    if isinstance(found, str):
+        module, _, cls = found.partition(":")
+        return getattr(importlib.import_module(module), cls)  # type: ignore[no-any-return]
+    return found
+
+
+def names(slot: str) -> list[str]:
+    _load_entry_points()
+    return list(SLOTS[slot])
+
+
+@cache
+def _load_entry_points() -> None:
+    """Installed packages of other people, once a process."""
+    for point in importlib.metadata.entry_points(group="foltr.plugins"):
+        loaded: Any = point.load()
+        if callable(loaded):
+            loaded()
+
+
+@cache
+def load_plugin(path: str) -> str:
+    """Runs a Python file that registers kinds; returns the name of its module."""
+    file = Path(path)
+    if not file.is_file():
+        raise SpecError(f"plugins: there is no file {path}; a path is relative to the folder of the spec")
+    name = f"foltr_plugin_{file.stem}_{hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:8]}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise SpecError(f"plugins: {path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as problem:
+        del sys.modules[name]
+        raise SpecError(f"plugins: {path} cannot be loaded: {type(problem).__name__}: {problem}") from problem
+    return name
