@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from foltr._kernels.cohort import ClientPools
-from foltr._kernels.compile import kernel
+from foltr._kernels.metrics import mean_online
 from foltr.clicks import ClickModel
 from foltr.federation import detector, server
 from foltr.federation import personalization as personal
@@ -222,14 +222,5 @@ def _chain(federation: Central, engine: Engine, start: Array, stops: Sequence[in
 
 def _progress(round: int, parameters: Array, online: OnlineMetrics) -> RoundResult:
     means = np.empty((2, 1))
-    _average_online(online.ndcg, online.max_rr, means)
+    mean_online(online.ndcg, online.max_rr, means)
     return RoundResult(round, parameters, means[0], means[1], len(online.ndcg))
-
-
-@kernel
-def _average_online(ndcg: Array, max_rr: Array, means: Array) -> None:
-    first, second = 0.0, 0.0
-    for i in range(ndcg.size):
-        first += ndcg[i]
-        second += max_rr[i]
-    means[0, 0], means[1, 0] = first / ndcg.size, second / ndcg.size
