@@ -1,9 +1,6 @@
 """What kernels say to the processor themselves, against plain NumPy."""
 
 import math
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -257,14 +254,6 @@ def test_room_is_zero_and_begins_on_a_line(shape, kind):
         whole = whole.base
     end = made.ctypes.data + -(-made.nbytes // LINE) * LINE
     assert end <= whole.ctypes.data + whole.nbytes  # the rest of the last line is its own
-
-
-def test_machine_code_is_kept_where_foltr_says_whichever_module_comes_first(tmp_path):
-    code = "import foltr._kernels.simd.products, numba; print(numba.config.CACHE_DIR)"
-    environment = {**os.environ, "FOLTR_CACHE": str(tmp_path)}
-    environment.pop("NUMBA_CACHE_DIR", None)
-    answer = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert answer.stdout.startswith(str(tmp_path))
 
 
 @pytest.mark.parametrize("seed", range(20))

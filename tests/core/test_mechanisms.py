@@ -8,6 +8,7 @@ from by_hand import far, fit, ragged
 from scipy.stats import gamma, kstest, kstwo, laplace
 
 from foltr._kernels.foltr_es import outcome_number
+from foltr._kernels.noise import gamma_at
 from foltr.clicks import Users, behaviour
 from foltr.federation.round import Federated, Task, run
 from foltr.lab.simulation import compiled
@@ -15,7 +16,7 @@ from foltr.lab.simulation import plain as loop
 from foltr.learners.foltr_es import nominal_epsilon, outcome_of, outcomes, randomised
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.mechanisms import Fpdgd, NoPrivacy, RandomizedResponse, clip_radius
-from foltr.privacy.noise import add_gamma_shares, gamma_at
+from foltr.privacy.noise import add_gamma_shares
 from foltr.rankers import Linear
 from foltr.rng import stream
 

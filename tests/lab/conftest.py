@@ -1,5 +1,6 @@
 """A cache, settings and a working folder of one's own; the command as a function."""
 
+import os
 import shutil
 import signal
 import sys
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 from laboratory import TINY, Answer
 
-import foltr._kernels.compile  # noqa: F401  names the place of machine code, which processes started here then share
+from foltr._kernels.cache import FOLDER
 
 with warnings.catch_warnings():  # the newest click gives up names that typer still imports
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -19,6 +20,8 @@ with warnings.catch_warnings():  # the newest click gives up names that typer st
 
 from foltr.lab.runs.progress import carry_out
 from foltr.lab.spec.parse import read
+
+os.environ.setdefault("NUMBA_CACHE_DIR", str(FOLDER.parent))  # processes started here share machine code
 
 
 @pytest.fixture(scope="session")

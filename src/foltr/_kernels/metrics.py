@@ -135,3 +135,12 @@ def _blocks(offsets: Array) -> list[tuple[int, int]]:
         reach = int(np.searchsorted(offsets, offsets[cuts[-1]] + _BLOCK, side="right")) - 1
         cuts.append(min(max(reach, cuts[-1] + 1), len(offsets) - 1))
     return list(itertools.pairwise(cuts))
+
+
+@kernel
+def mean_online(ndcg: Array, max_rr: Array, means: Array) -> None:
+    first, second = 0.0, 0.0
+    for i in range(ndcg.size):
+        first += ndcg[i]
+        second += max_rr[i]
+    means[0, 0], means[1, 0] = first / ndcg.size, second / ndcg.size

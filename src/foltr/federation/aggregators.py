@@ -16,7 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
-from foltr._kernels.compile import kernel
+from foltr._kernels.aggregation import weighted_sum_rows
 from foltr.errors import SpecError
 from foltr.federation.centres import median, norm_bounding, trimmed_mean
 from foltr.federation.geometric_median import geometric_median
@@ -35,7 +35,7 @@ def fedavg(updates: Array, weights: Array, *, bad: int = 0, start: Array | None 
     if len(rows) == 0 and start is not None:
         return np.array(start, dtype=np.float64)
     total = np.empty(rows.shape[1])
-    together = _add_rows(rows, np.asarray(weights), total)
+    together = weighted_sum_rows(rows, np.asarray(weights), total)
     total /= together
     return total
 
@@ -43,22 +43,8 @@ def fedavg(updates: Array, weights: Array, *, bad: int = 0, start: Array | None 
 def weighted_sum(rows: Array, weights: Array) -> Array:
     """[P] sum of weights * rows [n, P]."""
     total = np.empty(rows.shape[1])
-    _add_rows(rows, np.asarray(weights), total)
+    weighted_sum_rows(rows, np.asarray(weights), total)
     return total
-
-
-@kernel
-def _add_rows(rows: Array, weights: Array, total: Array) -> float:
-    """Fills total; returns the sum of the weights."""
-    together = 0.0
-    for p in range(total.size):
-        total[p] = 0.0
-    for i in range(weights.size):
-        row, weight = rows[i], np.float64(weights[i])
-        together += weight
-        for p in range(total.size):
-            total[p] += weight * row[p]
-    return together
 
 
 AGGREGATORS: dict[str, Rule] = {

@@ -13,9 +13,7 @@ alike) instead of a fixed norm, and adds no noise.
 
 import numpy as np
 
-from foltr._kernels.compile import kernel
-from foltr._kernels.sorting import middle, sort
-from foltr.federation.geometric_median import gap
+from foltr._kernels.aggregation import add_norm_bounded, fill_trimmed_mean
 from foltr.federation.taking_part import taking_part
 from foltr.types import Array
 
@@ -39,7 +37,7 @@ def norm_bounding(updates: Array, weights: Array, *, bad: int, start: Array) -> 
     if len(rows) == 0:
         return begin
     result = begin.copy()
-    _add_bounded(rows, np.asarray(weights, dtype=np.float64), begin, np.empty((2, len(rows))), result)
+    add_norm_bounded(rows, np.asarray(weights, dtype=np.float64), begin, np.empty((2, len(rows))), result)
     return result
 
 
@@ -47,36 +45,5 @@ def _mean_between(rows: Array, trim: int, start: Array) -> Array:
     if len(rows) == 0:
         return np.array(start, dtype=np.float64)
     centre = np.empty(rows.shape[1])
-    _trimmed(rows, trim, np.empty(len(rows)), centre)
+    fill_trimmed_mean(rows, trim, np.empty(len(rows)), centre)
     return centre
-
-
-@kernel
-def _trimmed(rows: Array, trim: int, column: Array, centre: Array) -> None:
-    count = column.size
-    for p in range(centre.size):
-        for i in range(count):
-            column[i] = rows[i, p]
-        sort(column, count)
-        total = 0.0
-        for i in range(trim, count - trim):
-            total += column[i]
-        centre[p] = total / (count - 2 * trim)
-
-
-@kernel
-def _add_bounded(rows: Array, weights: Array, start: Array, room: Array, result: Array) -> None:
-    count, norms, ordered, total = weights.size, room[0], room[1], 0.0
-    for i in range(count):
-        norms[i] = gap(rows[i], start)
-        ordered[i] = norms[i]
-        total += weights[i]
-    bound = middle(ordered, count)
-    for i in range(count):
-        row = rows[i]
-        share = weights[i] / total
-        if norms[i] > bound:
-            share *= bound / norms[i]
-        if share > 0.0:
-            for p in range(result.size):
-                result[p] += share * (row[p] - start[p])

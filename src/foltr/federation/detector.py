@@ -33,20 +33,17 @@ with partial knowledge).
 Differs from the paper: there is none.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
-from foltr._kernels.compile import kernel
-from foltr._kernels.sorting import middle
+from foltr._kernels.detector import DetectorWorkspace, compare, follow
 from foltr.errors import SpecError
 from foltr.types import Array
 
 ALARM = 6.0
 WARM_UP = 30  # rounds before anybody is judged
 EVERY = 10  # rounds between two judgements; averages over a hundred change little in fewer
-MEMORY = 0.01  # weight of a new round in an average, once there were 100
 FLOORS = np.array([0.1, 0.2, 0.2, 0.3])  # of agreement, length, direction, persistence
 _TO_SD = 1.4826  # of a normal distribution, from its MAD
 
@@ -76,7 +73,7 @@ def observe(watch: DetectorState, updates: Array, start: Array) -> tuple[Detecto
     rounds, room = watch.rounds + 1, _room(*updates.shape)
     moved, habits, step = watch.moved.copy(), watch.habits.copy(), watch.step.copy()
     steps, finite = np.empty(updates.shape), np.empty(len(updates), dtype=np.bool_)
-    _follow(updates, start, rounds, room, steps, finite, moved, habits, step)
+    follow(updates, start, rounds, room, steps, finite, moved, habits, step)
     judged = _scores(habits, step, moved, room) if rounds % EVERY == 0 else watch.score
     score = np.where(finite, judged, np.inf)
     return DetectorState(rounds, moved, habits, step, score), bool(score.max() > ALARM)
@@ -87,77 +84,16 @@ def suspects(watch: DetectorState) -> Array:
     return watch.score > ALARM
 
 
-class _Room(NamedTuple):
-    lengths: Array  # [n] of steps
-    column: Array  # [n]
-    common: Array  # [P] the median step
-    agreement: Array  # [n] cosine with the median step
-    stretch: Array  # [n] log length over the median length
-
-
-def _room(clients: int, parameters: int) -> _Room:
+def _room(clients: int, parameters: int) -> DetectorWorkspace:
     each = np.empty((4, clients))
-    return _Room(each[0], each[1], np.empty(parameters), each[2], each[3])
+    return DetectorWorkspace(each[0], each[1], np.empty(parameters), each[2], each[3])
 
 
-@kernel
-def _follow(
-    updates: Array, start: Array, rounds: int, room: _Room, steps: Array, finite: Array, moved: Array, habits: Array,
-    step: Array,
-) -> None:  # fmt: skip
-    """Fills steps [n, P] (nothing for whoever sends no numbers) and finite [n], and moves the averages on."""
-    clients, width = updates.shape
-    for i in range(clients):
-        broken = 0
-        for p in range(width):
-            broken += not np.isfinite(updates[i, p])
-        finite[i] = broken == 0
-        for p in range(width):
-            steps[i, p] = updates[i, p] - start[p] if finite[i] else 0.0
-    compared = _compare(steps, room)
-    newest = max(1.0 / rounds, MEMORY)  # a plain mean at first, later one that forgets
-    for i in range(clients):
-        if compared and room.lengths[i] > 0.0:
-            moved[i] += 1.0
-            fresh = max(1.0 / moved[i], MEMORY)
-            habits[i, 0] += fresh * (room.agreement[i] - habits[i, 0])
-            habits[i, 1] += fresh * (room.stretch[i] - habits[i, 1])
-        for p in range(width):
-            step[i, p] += newest * (steps[i, p] - step[i, p])
-
-
-@kernel
-def _compare(steps: Array, room: _Room) -> bool:
-    """Fills what tells steps from the median step; False where that is nothing, so that nobody can be compared."""
-    clients, width = steps.shape
-    lengths, column, common = room.lengths, room.column, room.common
-    size, moving = 0.0, 0
-    for p in range(width):
-        for i in range(clients):
-            column[i] = steps[i, p]
-        common[p] = middle(column, clients)
-        size += common[p] * common[p]
-    for i in range(clients):
-        square, along = 0.0, 0.0
-        for p in range(width):
-            square += steps[i, p] * steps[i, p]
-            along += steps[i, p] * common[p]
-        lengths[i] = math.sqrt(square)
-        room.agreement[i] = along / (lengths[i] * math.sqrt(size)) if square > 0.0 and size > 0.0 else 0.0
-        if square > 0.0:
-            column[moving] = lengths[i]
-            moving += 1
-    typical = middle(column, moving) if moving > 0 else 1.0
-    for i in range(clients):
-        room.stretch[i] = math.log(lengths[i] / typical) if lengths[i] > 0.0 else 0.0
-    return size > 0.0
-
-
-def _scores(habits: Array, step: Array, moved: Array, room: _Room) -> Array:
+def _scores(habits: Array, step: Array, moved: Array, room: DetectorWorkspace) -> Array:
     judged = moved >= WARM_UP
     if judged.sum() < 3:
         return np.zeros(len(moved))
-    if not _compare(step, room):
+    if not compare(step, room):
         room.agreement[:], room.stretch[:] = 0.0, 0.0
     traits = np.column_stack([habits, room.agreement, room.stretch])  # [n, 4]
     apart = np.abs(traits - np.median(traits[judged], axis=0))

@@ -16,12 +16,9 @@ goes up to n = 10, m = 4; this follows the thesis, in Bulyan too. Bulyan's last 
 remain, look at one neighbour, since n - m - 2 would leave none.
 """
 
-import math
-
 import numpy as np
 
-from foltr._kernels.compile import kernel
-from foltr._kernels.sorting import sort
+from foltr._kernels.krum import add_mean, fill_distances, mean_near_median, pick_in_turn, sum_nearest
 from foltr.federation.taking_part import taking_part
 from foltr.types import Array
 
@@ -45,7 +42,7 @@ def multi_krum(updates: Array, weights: Array, *, bad: int, start: Array) -> Arr
         return np.array(start, dtype=np.float64)
     best = np.argsort(_scores(distances(rows, start), bad), kind="stable")[: max(1, len(rows) - bad)]
     mean = np.zeros(rows.shape[1])
-    _add_mean(rows, best, mean)
+    add_mean(rows, best, mean)
     return mean
 
 
@@ -56,9 +53,9 @@ def bulyan(updates: Array, weights: Array, *, bad: int, start: Array) -> Array:
         return np.array(start, dtype=np.float64)
     gaps = distances(rows, start)
     chosen = np.empty(max(1, len(rows) - 2 * bad), dtype=np.int64)
-    _pick_in_turn(gaps, np.argsort(gaps, axis=1, kind="stable"), bad, np.ones(len(rows), dtype=np.bool_), chosen)
+    pick_in_turn(gaps, np.argsort(gaps, axis=1, kind="stable"), bad, np.ones(len(rows), dtype=np.bool_), chosen)
     centre = np.empty(rows.shape[1])
-    _mean_near_median(rows, chosen, max(1, len(rows) - 4 * bad), np.empty(len(chosen)), centre)
+    mean_near_median(rows, chosen, max(1, len(rows) - 4 * bad), np.empty(len(chosen)), centre)
     return centre
 
 
@@ -66,7 +63,7 @@ def distances(rows: Array, centre: Array) -> Array:
     """[n, n] Euclidean. Among many clients by one matrix product, from a centre near them so that few digits cancel."""
     gaps = np.empty((len(rows), len(rows)))
     if len(rows) <= _DIRECT:
-        _every_distance(rows, gaps)
+        fill_distances(rows, gaps)
         return gaps
     gaps[:] = 0.0
     with np.errstate(over="ignore", invalid="ignore"):  # squares of huge updates: handled by name below
@@ -89,80 +86,5 @@ def neighbours(clients: int, bad: int) -> int:
 
 def _scores(gaps: Array, bad: int) -> Array:
     scores = np.empty(len(gaps))
-    _sum_nearest(gaps, neighbours(len(gaps), bad), np.empty(len(gaps)), scores)
+    sum_nearest(gaps, neighbours(len(gaps), bad), np.empty(len(gaps)), scores)
     return scores
-
-
-@kernel
-def _every_distance(rows: Array, gaps: Array) -> None:
-    for i in range(rows.shape[0]):
-        gaps[i, i] = 0.0
-        for j in range(i):
-            one, other, total = rows[i], rows[j], 0.0
-            for p in range(one.size):
-                total += (one[p] - other[p]) ** 2
-            gaps[i, j] = math.sqrt(total)
-            gaps[j, i] = gaps[i, j]
-
-
-@kernel
-def _sum_nearest(gaps: Array, nearest: int, room: Array, scores: Array) -> None:
-    others = room.size - 1
-    for i in range(room.size):
-        for j in range(others):
-            room[j] = gaps[i, j if j < i else j + 1]
-        sort(room, others)
-        scores[i] = 0.0
-        for j in range(nearest):
-            scores[i] += room[j]
-
-
-@kernel
-def _add_mean(rows: Array, chosen: Array, mean: Array) -> None:
-    for k in range(chosen.size):
-        row = rows[chosen[k]]
-        for p in range(mean.size):
-            mean[p] += row[p] / chosen.size
-
-
-@kernel
-def _pick_in_turn(gaps: Array, order: Array, bad: int, remains: Array, chosen: Array) -> None:
-    """Fills chosen: Krum's choice among those that remain, again and again. order [n, n]: everybody's others by gap."""
-    clients = remains.size
-    for pick in range(chosen.size):
-        nearest = min(max(1, clients - pick - bad - 2), clients - pick - 1)
-        best, lowest = -1, np.inf
-        for i in range(clients):
-            if not remains[i]:
-                continue
-            score, seen, k = 0.0, 0, 0
-            while seen < nearest:
-                j = order[i, k]
-                k += 1
-                if remains[j] and j != i:
-                    score += gaps[i, j]
-                    seen += 1
-            if best < 0 or score < lowest:
-                best, lowest = i, score
-        chosen[pick] = best
-        remains[best] = False
-
-
-@kernel
-def _mean_near_median(rows: Array, chosen: Array, kept: int, column: Array, centre: Array) -> None:
-    count = chosen.size
-    for p in range(centre.size):
-        for k in range(count):
-            column[k] = rows[chosen[k], p]
-        sort(column, count)
-        middle = 0.5 * (column[(count - 1) // 2] + column[count // 2])
-        low, high = 0, count
-        while high - low > kept:  # the values nearest to the median lie side by side
-            if middle - column[low] > column[high - 1] - middle:
-                low += 1
-            else:
-                high -= 1
-        total = 0.0
-        for k in range(low, high):
-            total += column[k]
-        centre[p] = total / kept

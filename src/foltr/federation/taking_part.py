@@ -7,7 +7,7 @@ attackers were assumed, n - 1 clients with m - 1 attackers satisfy whatever n cl
 
 import numpy as np
 
-from foltr._kernels.compile import kernel
+from foltr._kernels.aggregation import mark_finite
 from foltr.types import Array
 
 
@@ -19,16 +19,3 @@ def taking_part(updates: Array, weights: Array, bad: int) -> tuple[Array, Array,
     if left == len(rows):
         return rows, weights, bad
     return rows[finite], np.asarray(weights)[finite], max(0, bad - (len(rows) - left))
-
-
-@kernel
-def mark_finite(rows: Array, finite: Array) -> int:
-    """Fills finite [n] and returns how many rows are."""
-    left = 0
-    for i in range(rows.shape[0]):
-        broken = 0
-        for p in range(rows.shape[1]):
-            broken += not np.isfinite(rows[i, p])
-        finite[i] = broken == 0
-        left += broken == 0
-    return left

@@ -21,8 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foltr._kernels.compile import kernel
-from foltr._kernels.rng import mix
+from foltr._kernels.hashing import cut, mix_rows
 from foltr.errors import SpecError
 from foltr.types import Array
 
@@ -98,7 +97,7 @@ def hash_terms(terms: Sequence[str], family: Family) -> Hashes:
     words = _md5_words(terms, family) if family.hash == "md5" else _mixed_words(terms, family)
     size = words.shape
     hashes = Hashes(shape_of(family), np.empty(size, np.int32), np.empty(size, np.int8), np.empty(size, np.uint16))
-    _cut(words, family.columns, hashes.columns, hashes.signs, hashes.tags)
+    cut(words, family.columns, hashes.columns, hashes.signs, hashes.tags)
     return hashes
 
 
@@ -111,7 +110,7 @@ def _mixed_words(terms: Sequence[str], family: Family) -> Array:
     """[terms, z] 64 bits each; all rows come from one keyed hash of the term."""
     digests = b"".join(hashlib.blake2b(_bytes(term), key=family.key, digest_size=8).digest() for term in terms)
     words = np.empty((len(terms), family.rows), np.uint64)
-    _mix_rows(np.frombuffer(digests, "<u8").astype(np.uint64), words)
+    mix_rows(np.frombuffer(digests, "<u8").astype(np.uint64), words)
     return words
 
 
@@ -128,21 +127,3 @@ def _md5_words(terms: Sequence[str], family: Family) -> Array:
 
 def _bytes(term: str) -> bytes:
     return term.encode("utf-8", "surrogatepass")  # half a character, as broken files have it, is a term of its own
-
-
-@kernel
-def _mix_rows(digests: Array, words: Array) -> None:
-    for term in range(words.shape[0]):
-        for row in range(words.shape[1]):
-            words[term, row] = mix(mix(digests[term] + np.uint64(row + 1) * np.uint64(0x9E3779B97F4A7C15)))
-
-
-@kernel
-def _cut(words: Array, width: int, columns: Array, signs: Array, tags: Array) -> None:
-    """The high half says the column, the low half sign and tag: they share no bit."""
-    for term in range(words.shape[0]):
-        for row in range(words.shape[1]):
-            word = words[term, row]
-            columns[term, row] = ((word >> np.uint64(32)) * np.uint64(width)) >> np.uint64(32)
-            signs[term, row] = 1 if word & np.uint64(1) else -1
-            tags[term, row] = (word >> np.uint64(1)) & np.uint64(0xFFFF)

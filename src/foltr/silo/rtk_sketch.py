@@ -24,12 +24,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from foltr._kernels.rtk_heaps import add_to_heaps, delete_from_heaps
+from foltr._kernels.rtk_samples import add_to_samples, delete_from_samples
 from foltr.errors import SpecError
 from foltr.silo import rtk_heaps, rtk_samples
 from foltr.silo.hashing import Hashes, Shape, same_shape
-from foltr.silo.rtk_heaps import add_to_heaps, delete_from_heaps
 from foltr.silo.rtk_query import Cells, Found, rank
-from foltr.silo.rtk_samples import NO_LIMIT, add_to_samples, delete_from_samples
+from foltr.silo.rtk_samples import NO_LIMIT
 from foltr.silo.sketch import fits_vocabulary
 from foltr.text.counts import Counts
 from foltr.types import Array

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foltr._kernels.compile import kernel
+from foltr._kernels.sketch import add_documents, fill_least, fill_medians
 from foltr.errors import SpecError
 from foltr.silo.hashing import Hashes, Shape, same_shape
 from foltr.text.counts import Counts
@@ -54,7 +54,7 @@ def add(sketch: Sketch, hashes: Hashes, counts: Array) -> None:
     amounts = np.asarray(counts, dtype=np.int64)
     _refuse_overflow(int(np.abs(sketch.cells).max(initial=0)) + int(np.abs(amounts).sum()))
     signs, whole = _signs(sketch.kind, hashes), np.array([0, len(amounts)])
-    _add_documents(whole, np.arange(len(amounts)), amounts, hashes.columns, signs, sketch.cells[None])
+    add_documents(whole, np.arange(len(amounts)), amounts, hashes.columns, signs, sketch.cells[None])
 
 
 def sketch_documents(kind: str, documents: Counts, hashes: Hashes) -> Sketch:
@@ -63,7 +63,7 @@ def sketch_documents(kind: str, documents: Counts, hashes: Hashes) -> Sketch:
     made = empty(kind, hashes.shape, len(documents.lengths))
     _refuse_overflow(int(documents.lengths.max(initial=0)))
     signs = _signs(kind, hashes)
-    _add_documents(documents.offsets, documents.terms, documents.counts, hashes.columns, signs, made.cells)
+    add_documents(documents.offsets, documents.terms, documents.counts, hashes.columns, signs, made.cells)
     return made
 
 
@@ -73,9 +73,9 @@ def estimate(sketch: Sketch, hashes: Hashes) -> Array:
     cells = sketch.cells if sketch.cells.ndim == 3 else sketch.cells[None]
     found = np.empty((len(cells), len(hashes.columns)))
     if sketch.kind == "count":
-        _medians(cells, hashes.columns, hashes.signs, np.empty(sketch.shape.rows), found)
+        fill_medians(cells, hashes.columns, hashes.signs, np.empty(sketch.shape.rows), found)
     else:
-        _least(cells, hashes.columns, found)
+        fill_least(cells, hashes.columns, found)
     return found if sketch.cells.ndim == 3 else found[0]
 
 
@@ -117,44 +117,3 @@ def _signs(kind: str, hashes: Hashes) -> Array:
 def _refuse_overflow(largest: int) -> None:
     if largest > MOST:
         raise SpecError(f"a cell could reach {largest:,}, beyond {MOST:,}; sketch fewer terms at a time")
-
-
-@kernel
-def _add_documents(offsets: Array, terms: Array, counts: Array, columns: Array, signs: Array, cells: Array) -> None:
-    for document in range(offsets.size - 1):
-        for entry in range(offsets[document], offsets[document + 1]):
-            term = terms[entry]
-            for row in range(columns.shape[1]):
-                cells[document, row, columns[term, row]] += signs[term, row] * counts[entry]
-
-
-@kernel
-def _medians(cells: Array, columns: Array, signs: Array, room: Array, found: Array) -> None:
-    rows = columns.shape[1]
-    for document in range(cells.shape[0]):
-        for term in range(columns.shape[0]):
-            for row in range(rows):
-                room[row] = signs[term, row] * cells[document, row, columns[term, row]]
-            found[document, term] = median(room, rows)
-
-
-@kernel
-def _least(cells: Array, columns: Array, found: Array) -> None:
-    for document in range(cells.shape[0]):
-        for term in range(columns.shape[0]):
-            least = cells[document, 0, columns[term, 0]]
-            for row in range(1, columns.shape[1]):
-                least = min(least, cells[document, row, columns[term, row]])
-            found[document, term] = least
-
-
-@kernel
-def median(values: Array, count: int) -> float:
-    """Of the first `count` values, which get sorted; between two middle ones their mean."""
-    for i in range(1, count):
-        value, at = values[i], i
-        while at > 0 and values[at - 1] > value:
-            values[at] = values[at - 1]
-            at -= 1
-        values[at] = value
-    return 0.5 * (values[(count - 1) // 2] + values[count // 2])

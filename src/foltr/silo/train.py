@@ -23,7 +23,7 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from foltr._kernels.compile import kernel
+from foltr._kernels.pairwise import add_pairwise_slopes
 from foltr.errors import SpecError
 from foltr.rng import stream
 from foltr.text.features import Labelled, dataset, join
@@ -55,22 +55,8 @@ def pointwise(scores: Array, grades: Array) -> Array:
 def pairwise(scores: Array, grades: Array) -> Array:
     """Slope of the mean of log(1 + exp(-gap)) over all pairs whose grades differ."""
     slopes = np.zeros(len(scores))
-    _pull_apart(scores, grades, slopes)
+    add_pairwise_slopes(scores, grades, slopes)
     return slopes
-
-
-@kernel
-def _pull_apart(scores: Array, grades: Array, slopes: Array) -> None:
-    pairs = 0
-    for better in range(scores.size):
-        for worse in range(scores.size):
-            if grades[better] > grades[worse]:
-                pull = 1.0 / (1.0 + math.exp(scores[better] - scores[worse]))
-                slopes[better] -= pull
-                slopes[worse] += pull
-                pairs += 1
-    for place in range(slopes.size):
-        slopes[place] /= max(pairs, 1)
 
 
 def listwise(scores: Array, grades: Array) -> Array:

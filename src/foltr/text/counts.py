@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foltr._kernels.compile import kernel
+from foltr._kernels.term_counts import look_up
 from foltr.errors import SpecError
 from foltr.text.analysis import PLAIN, Rules, terms
 from foltr.text.corpus import Corpus
@@ -125,22 +125,5 @@ def sum_statistics(parties: Iterable[Statistics]) -> Statistics:
 def counts_of(counts: Counts, documents: Array, wanted: Array) -> Array:
     """[documents, wanted] how often each document has each term."""
     found = np.zeros((len(documents), len(wanted)), dtype=np.int32)
-    _look_up(counts.offsets, counts.terms, counts.counts, np.asarray(documents), np.asarray(wanted), found)
+    look_up(counts.offsets, counts.terms, counts.counts, np.asarray(documents), np.asarray(wanted), found)
     return found
-
-
-@kernel
-def _look_up(offsets: Array, terms: Array, counts: Array, documents: Array, wanted: Array, found: Array) -> None:
-    """Binary search in the terms of each document."""
-    for row in range(documents.size):
-        first, last = offsets[documents[row]], offsets[documents[row] + 1]
-        for column in range(wanted.size):
-            low, high = first, last
-            while low < high:
-                middle = (low + high) // 2
-                if terms[middle] < wanted[column]:
-                    low = middle + 1
-                else:
-                    high = middle
-            if low < last and terms[low] == wanted[column]:
-                found[row, column] = counts[low]

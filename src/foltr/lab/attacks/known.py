@@ -3,12 +3,11 @@
 Attackers are the first clients. Their rows hold what they would have sent if they were honest.
 """
 
-import math
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from foltr._kernels.compile import kernel
+from foltr._kernels.attacks import fill_moments
 from foltr.rng import Stream
 from foltr.types import Array
 
@@ -38,22 +37,5 @@ def with_rows(honest: Array, attackers: int, rows: Array) -> Array:
 def mean_and_sd(rows: Array) -> tuple[Array, Array]:
     """Per coordinate. The standard deviation is that of these rows (divided by n), so it is 0 for a single one."""
     mean, sd = np.empty(rows.shape[1]), np.empty(rows.shape[1])
-    _moments(rows, mean, sd)
+    fill_moments(rows, mean, sd)
     return mean, sd
-
-
-@kernel
-def _moments(rows: Array, mean: Array, sd: Array) -> None:
-    count = rows.shape[0]
-    for p in range(mean.size):
-        mean[p], sd[p] = 0.0, 0.0
-    for i in range(count):
-        for p in range(mean.size):
-            mean[p] += rows[i, p]
-    for p in range(mean.size):
-        mean[p] /= count
-    for i in range(count):
-        for p in range(mean.size):
-            sd[p] += (rows[i, p] - mean[p]) ** 2
-    for p in range(mean.size):
-        sd[p] = math.sqrt(sd[p] / count)

@@ -10,11 +10,7 @@ Differs from the paper: gamma is solved for, one quadratic a known update, inste
 updates are all n, or the attackers' own, each as it would honestly have been.
 """
 
-import math
-
-import numpy as np
-
-from foltr._kernels.compile import kernel
+from foltr._kernels.attacks import largest_root
 from foltr.federation.krum import distances
 from foltr.lab.attacks.known import Knowledge, known_to, mean_and_sd, with_rows
 from foltr.rng import Stream
@@ -62,27 +58,4 @@ def farthest(known: Array, mean: Array, direction: Array) -> float:
     ||mean + gamma direction - update||^2 = diameter^2 is a quadratic in gamma; its larger root is not negative,
     because the mean itself is within the diameter.
     """
-    return float(_largest_root(known, mean, direction, distances(known, known[0])))
-
-
-@kernel
-def _largest_root(known: Array, mean: Array, direction: Array, apart: Array) -> float:
-    square, diameter, gamma = 0.0, 0.0, np.inf
-    for p in range(mean.size):
-        square += direction[p] * direction[p]
-    if square == 0.0:
-        return 0.0
-    for i in range(known.shape[0]):
-        for j in range(i):
-            diameter = max(diameter, apart[i, j])
-    for i in range(known.shape[0]):
-        half, length = 0.0, 0.0
-        for p in range(mean.size):
-            gap = mean[p] - known[i, p]
-            half += gap * direction[p]
-            length += gap * gap
-        slack = max(diameter * diameter - length, 0.0)
-        root = math.sqrt(half * half + square * slack)
-        # by the form that subtracts nothing where half > 0
-        gamma = min(gamma, slack / (half + root) if half > 0.0 else (root - half) / square)
-    return gamma
+    return float(largest_root(known, mean, direction, distances(known, known[0])))

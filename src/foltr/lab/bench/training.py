@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from foltr._kernels.compile import kernel
+from foltr._kernels.scoring import dot_products
 from foltr.clicks import Users, behaviour
 from foltr.federation.round import Federated, Task
 from foltr.lab.bench import numpy_reference
@@ -101,23 +101,7 @@ def _score(data: Dataset, order: Array, theta: Array, threads: int) -> None:
     room = [np.empty(int(np.diff(data.offsets).max())) for _ in range(threads)]
     parts = np.array_split(order, threads)
     with ThreadPoolExecutor(threads) as pool:
-        work = partial(_dot_products, data.features, data.offsets)
+        work = partial(dot_products, data.features, data.offsets)
         jobs = [pool.submit(work, part, theta, scores) for part, scores in zip(parts, room, strict=True)]
     for job in jobs:
         job.result()
-
-
-@kernel
-def _dot_products(features: Array, offsets: Array, order: Array, theta: Array, scores: Array) -> float:
-    total = 0.0
-    for k in range(order.size):
-        first = offsets[order[k]]
-        count = offsets[order[k] + 1] - first
-        for document in range(count):
-            row = features[first + document]
-            score = 0.0
-            for j in range(row.size):
-                score += np.float64(row[j]) * theta[j]
-            scores[document] = score
-        total += scores[0]
-    return total

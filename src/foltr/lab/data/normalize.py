@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foltr._kernels.compile import kernel
+from foltr._kernels.normalize import scale_queries, standardise
 from foltr.errors import SpecError
 from foltr.types import Array
 
@@ -59,33 +59,9 @@ def centre_and_scale(moments: Moments) -> Array:
     return np.stack([moments.mean, np.divide(1.0, spread, out=np.zeros_like(spread), where=varies)])
 
 
-@kernel
-def standardise(features: Array, centre: Array, scale: Array) -> None:
-    for row in range(features.shape[0]):
-        for column in range(features.shape[1]):
-            features[row, column] = (features[row, column] - centre[column]) * scale[column]
-
-
 def query_minmax(features: Array, offsets: Array) -> None:
     """Scale the documents offsets[q] .. offsets[q + 1] of each query among themselves."""
-    _query_minmax(features, offsets, np.empty(features.shape[1]), np.empty(features.shape[1]))
-
-
-@kernel
-def _query_minmax(features: Array, offsets: Array, low: Array, high: Array) -> None:
-    width = features.shape[1]
-    for query in range(offsets.size - 1):
-        first, last = offsets[query], offsets[query + 1]
-        for column in range(width):
-            low[column], high[column] = np.inf, -np.inf
-        for row in range(first, last):
-            for column in range(width):
-                low[column] = min(low[column], features[row, column])
-                high[column] = max(high[column], features[row, column])
-        for row in range(first, last):
-            for column in range(width):
-                span = high[column] - low[column]
-                features[row, column] = (features[row, column] - low[column]) / span if span > 0.0 else 0.0
+    scale_queries(features, offsets, np.empty(features.shape[1]), np.empty(features.shape[1]))
 
 
 def apply(kind: str, features: Array, offsets: Array, zscore: Array | None = None) -> None:

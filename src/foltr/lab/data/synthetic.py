@@ -25,15 +25,13 @@ MQ2007 means over five folds; MSLR six random splits of the sample (150 to train
 synthetic one 2,000 to train on and 2,000 to test.
 """
 
-import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
 
-from foltr._kernels.compile import kernel
-from foltr._kernels.rng import DATA, address, fill_normal, mix, uniform_at
+from foltr._kernels.synthetic import first_numbers, make_documents
 from foltr.errors import SpecError
 from foltr.lab.data.letor import Block, gather
 from foltr.lab.data.normalize import query_minmax
@@ -44,8 +42,6 @@ VERSION = 1  # raise it when the same seed makes other numbers
 _TRUTH_SEED = 2007
 _LENGTH_AT = (0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
 _ROWS = 1 << 13  # of a block, about
-_QUARTER = 2**16 - 1
-_TO_UNIT_VARIANCE = math.sqrt(3.0) / 2.0**16  # four even numbers up to 2^16 have variance 4 * 2^32 / 12
 
 
 class Shape(NamedTuple):
@@ -94,69 +90,9 @@ def _truth(shape: Shape) -> Truth:
     return Truth(mixing, rest * np.sqrt(shape.noise), cut, grades)
 
 
-@kernel
-def _bell(word: np.uint64) -> float:
-    """Mean 0, variance 1, a bell good enough for noise: the sum of the four quarters of a random word."""
-    quarter = np.uint64(_QUARTER)
-    total = (word & quarter) + ((word >> np.uint64(16)) & quarter)
-    total += ((word >> np.uint64(32)) & quarter) + (word >> np.uint64(48))
-    return (float(total) - 2.0 * _QUARTER) * _TO_UNIT_VARIANCE
-
-
-@kernel
-def _make(
-    seed: int,
-    first: int,
-    lengths: Array,
-    empty: float,
-    mood: float,
-    rigour: float,
-    blur: float,
-    mixing: Array,
-    own: Array,
-    cut: Array,
-    thresholds: Array,
-    factors: Array,  # room for the numbers of one document
-    features: Array,
-    labels: Array,
-) -> None:
-    width, hidden = mixing.shape
-    known, unknown = np.sqrt(1.0 - blur), np.sqrt(blur)
-    row = 0
-    for query in range(lengths.size):
-        start, stride = address(seed, 1, first + query, DATA)
-        barren = uniform_at(start, stride, 1) < empty
-        fill_normal(start, stride, 2, factors[:2])
-        level, demand = mood * factors[0], rigour * factors[1]
-        for document in range(lengths[query]):
-            start, stride = address(seed, 2 + document, first + query, DATA)
-            fill_normal(start, stride, 0, factors)
-            worth = known * factors[0] + unknown * factors[hidden] + level
-            grade = 0
-            while not barren and grade < thresholds.size and worth > thresholds[grade] + demand * (grade > 0):
-                grade += 1
-            labels[row] = grade
-            word = start
-            for feature in range(width):
-                word += stride
-                value = own[feature] * _bell(mix(word ^ np.uint64(0x5851F42D4C957F2D))) - cut[feature]
-                for factor in range(hidden):
-                    value += mixing[feature, factor] * factors[factor]
-                features[row, feature] = max(value, 0.0)
-            row += 1
-
-
-@kernel
-def _first_numbers(seed: int, first: int, out: Array) -> None:
-    """One number a query, in [0, 1), that decides its length."""
-    for query in range(out.size):
-        start, stride = address(seed, 1, first + query, DATA)
-        out[query] = uniform_at(start, stride, 0)
-
-
 def _lengths(shape: Shape, seed: int, first: int, last: int) -> Array:
     share = np.empty(last - first)
-    _first_numbers(seed, first, share)
+    first_numbers(seed, first, share)
     return np.rint(np.interp(share, _LENGTH_AT, shape.lengths)).astype(np.int64)
 
 
@@ -172,7 +108,7 @@ def blocks(name: str, *, first: int, last: int, seed: int) -> Iterator[Block]:
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         features = np.empty((offsets[-1], shape.features), np.float32)
         labels = np.empty(offsets[-1], np.int8)
-        _make(
+        make_documents(
             seed,
             begin,
             lengths,

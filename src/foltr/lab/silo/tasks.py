@@ -11,15 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foltr._kernels.compile import kernel
-from foltr._kernels.rng import uniform_at
+from foltr._kernels.synthetic import write_words
 from foltr.lab.data import corpora
 from foltr.rng import stream
 from foltr.text.analysis import terms as cut
 from foltr.text.counts import Counts, count
 from foltr.types import Array
-
-_REPEAT = 0.35  # chance that a word repeats one of its document: about half of 1,000 words are then different
 
 
 class Task(NamedTuple):
@@ -56,22 +53,5 @@ def text(name: str, asked: int = 600, seed: int = 1) -> Task:
 def _one_document(mass: Array, length: int, seed: int, number: int) -> tuple[Array, Array]:
     draws = stream(seed, client=number, purpose="data")
     words = np.empty(length, np.int64)
-    _write_words(mass, np.uint64(draws.start), np.uint64(draws.stride), words)
+    write_words(mass, np.uint64(draws.start), np.uint64(draws.stride), words)
     return np.unique(words, return_counts=True)
-
-
-@kernel
-def _write_words(mass: Array, start: np.uint64, stride: np.uint64, words: Array) -> None:
-    for place in range(words.size):
-        drawn = uniform_at(start, stride, 2 * place + 1)
-        if place > 0 and uniform_at(start, stride, 2 * place) < _REPEAT:
-            words[place] = words[int(drawn * place)]
-            continue
-        low, high = 0, mass.size - 1
-        while low < high:
-            middle = (low + high) // 2
-            if mass[middle] <= drawn:
-                low = middle + 1
-            else:
-                high = middle
-        words[place] = low

@@ -1,0 +1,92 @@
+"""Synthetic documents: features and grades (`lab.data.synthetic`) and words (`lab.silo.tasks`)."""
+
+import math
+
+import numpy as np
+
+from foltr._kernels.compile import kernel
+from foltr._kernels.rng import DATA, address, fill_normal, mix, uniform_at
+from foltr.types import Array
+
+_REPEAT = 0.35  # chance that a word repeats one of its document: about half of 1,000 words are then different
+
+
+@kernel
+def write_words(mass: Array, start: np.uint64, stride: np.uint64, words: Array) -> None:
+    for place in range(words.size):
+        drawn = uniform_at(start, stride, 2 * place + 1)
+        if place > 0 and uniform_at(start, stride, 2 * place) < _REPEAT:
+            words[place] = words[int(drawn * place)]
+            continue
+        low, high = 0, mass.size - 1
+        while low < high:
+            middle = (low + high) // 2
+            if mass[middle] <= drawn:
+                low = middle + 1
+            else:
+                high = middle
+        words[place] = low
+
+
+_QUARTER = 2**16 - 1
+_TO_UNIT_VARIANCE = math.sqrt(3.0) / 2.0**16  # four even numbers up to 2^16 have variance 4 * 2^32 / 12
+
+
+@kernel
+def bell(word: np.uint64) -> float:
+    """Mean 0, variance 1, a bell good enough for noise: the sum of the four quarters of a random word."""
+    quarter = np.uint64(_QUARTER)
+    total = (word & quarter) + ((word >> np.uint64(16)) & quarter)
+    total += ((word >> np.uint64(32)) & quarter) + (word >> np.uint64(48))
+    return (float(total) - 2.0 * _QUARTER) * _TO_UNIT_VARIANCE
+
+
+@kernel
+def make_documents(
+    seed: int,
+    first: int,
+    lengths: Array,
+    empty: float,
+    mood: float,
+    rigour: float,
+    blur: float,
+    mixing: Array,
+    own: Array,
+    cut: Array,
+    thresholds: Array,
+    factors: Array,  # room for the numbers of one document
+    features: Array,
+    labels: Array,
+) -> None:
+    width, hidden = mixing.shape
+    known, unknown = np.sqrt(1.0 - blur), np.sqrt(blur)
+    row = 0
+    for query in range(lengths.size):
+        start, stride = address(seed, 1, first + query, DATA)
+        barren = uniform_at(start, stride, 1) < empty
+        fill_normal(start, stride, 2, factors[:2])
+        level, demand = mood * factors[0], rigour * factors[1]
+        for document in range(lengths[query]):
+            start, stride = address(seed, 2 + document, first + query, DATA)
+            fill_normal(start, stride, 0, factors)
+            worth = known * factors[0] + unknown * factors[hidden] + level
+            grade = 0
+            while not barren and grade < thresholds.size and worth > thresholds[grade] + demand * (grade > 0):
+                grade += 1
+            labels[row] = grade
+            word = start
+            for feature in range(width):
+                word += stride
+                value = own[feature] * bell(mix(word ^ np.uint64(0x5851F42D4C957F2D))) - cut[feature]
+                for factor in range(hidden):
+                    value += mixing[feature, factor] * factors[factor]
+                features[row, feature] = max(value, 0.0)
+            row += 1
+
+
+@kernel
+def first_numbers(seed: int, first: int, out: Array) -> None:
+    """One number a query, in [0, 1), that decides its length."""
+    for query in range(out.size):
+        start, stride = address(seed, 1, first + query, DATA)
+        out[query] = uniform_at(start, stride, 0)
