@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from foltr.errors import SpecError
-from foltr.privacy.adaptive import next_clip, split_multiplier
-from foltr.privacy.calibration import noise_multiplier
+from foltr.privacy.calibration import next_clip, noise_multiplier, split_multiplier
 from foltr.privacy.events import EVERYBODY, RECIPIENTS
 from foltr.privacy.mechanisms import Gaussian, Laplace, clip_updates, event_of, noise_holders, protect
 from foltr.privacy.noise import add_gaussian_shares
@@ -84,9 +83,9 @@ def test_noise_is_sized_for_those_who_are_sure_to_be_there():
     ("more", "against", "shares"),
     [
         ({}, EVERYBODY, (100, 100)),
-        ({"present": 0.5}, EVERYBODY, (50, 100)),
+        ({"min_participation": 0.5}, EVERYBODY, (50, 100)),
         ({"secure_aggregation": False}, RECIPIENTS, (100, 100)),
-        ({"trust": "nobody", "secure_aggregation": False}, EVERYBODY, (1, 1)),
+        ({"trust": "local", "secure_aggregation": False}, EVERYBODY, (1, 1)),
     ],
 )
 @pytest.mark.parametrize("kind", [Gaussian, Laplace])
@@ -128,12 +127,18 @@ def test_the_clip_settles_at_the_quantile_of_the_norms(quantile, first):
     norms = 3.0 * stream(54, purpose="choice").uniform(400)  # its quantile q is 3 q
     clip = first
     for round in range(1, 161):
-        clip = next_clip(norms, clip, quantile=quantile, bits=20.0, seed=55, round=round)
-    # noise of 20 / 400 on the share of norms moves the logarithm by 0.01 a round, and it is pulled back to the middle
+        bits = np.where(norms <= clip, 0.5, -0.5)
+        noise = 20.0 * float(stream(55, round=round, purpose="noise").normal(1)[0])
+        clip = next_clip(bits.sum() + noise, 400, clip, quantile=quantile)
+    # noise of 20 / 400 on the share of norms moves the logarithm by 0.01 a round, and it is pulled back each round
     assert np.mean(norms <= clip) == pytest.approx(quantile, abs=0.1)
+
+
+def test_the_clip_moves_by_the_distance_to_the_quantile():
+    assert next_clip(1.0, 4, 2.0, quantile=0.5) == pytest.approx(2.0 * math.exp(-0.2 * (0.75 - 0.5)))
 
 
 @pytest.mark.parametrize("quantile", [0.0, 1.0, -0.5])
 def test_a_quantile_out_of_range_is_refused(quantile):
     with pytest.raises(SpecError, match="between 0 and 1"):
-        next_clip(np.ones(3), 1.0, quantile=quantile, bits=1.0, seed=1, round=1)
+        next_clip(1.5, 3, 1.0, quantile=quantile)

@@ -70,8 +70,8 @@ def affordable(event: Event, *, budget: float, delta: float, at_most: int) -> in
         return at_most
     low, high = 0, at_most
     while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if _within(event, middle, budget, delta) else (low, middle)
+        half = (low + high) // 2
+        low, high = (half, high) if _within(event, half, budget, delta) else (low, half)
     return low
 
 

@@ -18,10 +18,10 @@ from typing import Annotated, Literal
 import msgspec
 import numpy as np
 
-from foltr.privacy.adaptive import next_clip, split_multiplier
-from foltr.privacy.calibration import laplace_scale, noise_multiplier
+from foltr.privacy.calibration import laplace_scale, next_clip, noise_multiplier, split_multiplier
 from foltr.privacy.events import EVERYBODY, RECIPIENTS, Adversary, Event
 from foltr.privacy.noise import add_gamma_shares, add_gaussian_shares
+from foltr.rng import stream
 from foltr.types import Array
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
@@ -140,6 +140,8 @@ def protect(
     multiplier, following = event.noise / event.bound, clip
     if privacy.adaptive:
         multiplier, bits = split_multiplier(multiplier, len(clients))
-        following = next_clip(norms, clip, quantile=privacy.adaptive, bits=bits, seed=seed, round=round)
+        noise = bits * float(stream(seed, round=round, client=-1, purpose="noise").normal(1)[0])
+        within = float(np.sum(norms <= clip) - len(norms) / 2)
+        following = next_clip(within + noise, len(norms), clip, quantile=privacy.adaptive)
     add_gaussian_shares(updates, clients, deviation=multiplier * clip, holders=event.expected, seed=seed, round=round)
     return following
