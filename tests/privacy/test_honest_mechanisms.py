@@ -12,7 +12,7 @@ from foltr.errors import SpecError
 from foltr.privacy.calibration import next_clip, noise_multiplier, split_multiplier
 from foltr.privacy.events import EVERYBODY, RECIPIENTS
 from foltr.privacy.mechanisms import Gaussian, Laplace, clip_updates, event_of, noise_holders, protect
-from foltr.privacy.noise import add_gaussian_shares
+from foltr.privacy.noise import gaussian_share
 from foltr.rng import stream
 
 numbers = st.floats(-1e6, 1e6) | st.sampled_from([math.nan, math.inf, -math.inf, 0.0])
@@ -49,23 +49,30 @@ def test_a_client_that_went_astray_sends_no_change():
     assert updates.tolist() == [[5.0, 5.0], [5.0, 5.0], [5.0, 6.0]]
 
 
-def deviates(sample, deviation):
-    """p-value, both ends, of the sum of squares of a Gaussian sample with mean 0 and this deviation."""
-    below = chi2(sample.size).cdf(np.square(sample / deviation).sum())
+def deviates(sample, stddev):
+    """p-value, both ends, of the sum of squares of a Gaussian sample with mean 0 and this standard deviation."""
+    below = chi2(sample.size).cdf(np.square(sample / stddev).sum())
     return 2 * min(below, 1 - below)
 
 
-@pytest.mark.parametrize("holders", [1, 7, 300])
-def test_gaussian_shares_of_all_holders_have_the_stated_deviation(holders):
-    noise = np.zeros((holders, 2000))
-    add_gaussian_shares(noise, np.arange(holders), deviation=3.0, holders=holders, seed=51, round=1)
+def gaussian_shares(contributors, size, *, seed):
+    return np.array(
+        [
+            gaussian_share(stream(seed, client=c, purpose="noise"), size, stddev=3.0, noise_contributors=contributors)
+            for c in range(contributors)
+        ]
+    )
+
+
+@pytest.mark.parametrize("contributors", [1, 7, 300])
+def test_gaussian_shares_of_all_contributors_have_the_stated_deviation(contributors):
+    noise = gaussian_shares(contributors, 2000, seed=51)
     assert deviates(noise.sum(axis=0), 3.0) > 1e-3  # false alarm 1 in 1,000 for each of the three
-    assert deviates(noise[0], 3.0 / math.sqrt(holders)) > 1e-3  # and of one share
+    assert deviates(noise[0], 3.0 / math.sqrt(contributors)) > 1e-3  # and of one share
 
 
 def test_half_of_the_shares_have_half_of_the_variance():
-    noise = np.zeros((10, 4000))
-    add_gaussian_shares(noise, np.arange(10), deviation=3.0, holders=10, seed=52, round=1)
+    noise = gaussian_shares(10, 4000, seed=52)
     assert deviates(noise[:5].sum(axis=0), 3.0 / math.sqrt(2)) > 1e-3  # false alarm 1 in 1,000
     assert deviates(noise[:5].sum(axis=0), 3.0) < 1e-9
 

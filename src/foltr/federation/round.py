@@ -13,6 +13,7 @@ import numpy as np
 
 from foltr._kernels.cohort import ClientPools
 from foltr._kernels.compile import kernel
+from foltr._kernels.noise import add_gamma_shares
 from foltr.clicks import ClickModel
 from foltr.federation import detector, server
 from foltr.federation import personalization as personal
@@ -24,7 +25,6 @@ from foltr.learners import foltr_es as evolution
 from foltr.learners.foltr_es import FoltrEs
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace, PrivacyKind, protect
-from foltr.privacy.noise import add_gamma_shares
 from foltr.rankers import RankerKind
 from foltr.types import Array, Dataset, OnlineMetrics
 
@@ -131,7 +131,9 @@ def _average(task: Task, federation: Federated, engine: Engine, start: Array) ->
         updates, online = engine.train(state.parameters, clients, steps, round=round)
         if isinstance(task.privacy, Fpdgd):
             scale = task.privacy.sensitivity / task.privacy.epsilon
-            add_gamma_shares(updates, clients, scale=scale, holders=len(clients), seed=task.seed, round=round)
+            add_gamma_shares(
+                updates, clients, scale=scale, noise_contributors=len(clients), seed=task.seed, round=round
+            )
         if task.transform is not None:
             updates = task.transform(updates, clients, state.parameters, round)
         if watch is not None and rule != federation.aggregator:

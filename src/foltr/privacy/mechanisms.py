@@ -18,9 +18,10 @@ from typing import Annotated, Literal
 import msgspec
 import numpy as np
 
+from foltr._kernels.noise import add_gamma_shares
 from foltr.privacy.calibration import laplace_scale, next_clip, noise_multiplier, split_multiplier
 from foltr.privacy.events import EVERYBODY, RECIPIENTS, Adversary, Event
-from foltr.privacy.noise import add_gamma_shares, add_gaussian_shares
+from foltr.privacy.noise import gaussian_share
 from foltr.rng import stream
 from foltr.types import Array
 
@@ -134,7 +135,7 @@ def protect(
     if isinstance(privacy, Laplace):
         clip_updates(updates, start, clip=clip, norm="l1")
         scale = event.noise / event.bound * clip
-        add_gamma_shares(updates, clients, scale=scale, holders=event.expected, seed=seed, round=round)
+        add_gamma_shares(updates, clients, scale=scale, noise_contributors=event.expected, seed=seed, round=round)
         return clip
     norms = clip_updates(updates, start, clip=clip, norm="l2")
     multiplier, following = event.noise / event.bound, clip
@@ -143,5 +144,7 @@ def protect(
         noise = bits * float(stream(seed, round=round, client=-1, purpose="noise").normal(1)[0])
         within = float(np.sum(norms <= clip) - len(norms) / 2)
         following = next_clip(within + noise, len(norms), clip, quantile=privacy.adaptive)
-    add_gaussian_shares(updates, clients, deviation=multiplier * clip, holders=event.expected, seed=seed, round=round)
+    for row, client in zip(updates, clients, strict=True):
+        draws = stream(seed, round=round, client=int(client), purpose="noise")
+        row += gaussian_share(draws, len(row), stddev=multiplier * clip, noise_contributors=event.expected)
     return following
