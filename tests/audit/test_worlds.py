@@ -15,9 +15,9 @@ from foltr.lab.audit.epsilon import lower_bound
 from foltr.learners.foltr_es import nominal_epsilon, randomised
 from foltr.privacy.accounting import epsilon
 from foltr.privacy.calibration import gaussian_epsilon
-from foltr.privacy.discrete_gaussian import sample, share_variance
 from foltr.privacy.events import Event
 from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace
+from foltr.privacy.noise import discrete_gaussian, share_variance
 from foltr.rng import stream
 
 TRIALS = 10_000
@@ -112,7 +112,7 @@ def test_noise_in_the_integers_stays_below_the_ledger(holders):
     bits, variance = seeded_bits(9), Fraction(40**2)
 
     def total(size):
-        return sum(sample(share_variance(variance, holders), size, bits) for _ in range(holders))
+        return sum(discrete_gaussian(share_variance(variance, holders), size, bits) for _ in range(holders))
 
     event = Event("discrete-gaussian", "l2", 40.0, "l2", 40.0, expected=holders, present=holders)
     found = lower_bound(worlds.integers(total, bound=40, trials=TRIALS), delta=DELTA)

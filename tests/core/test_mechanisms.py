@@ -8,7 +8,7 @@ from by_hand import far, fit, ragged
 from scipy.stats import gamma, kstest, kstwo, laplace
 
 from foltr._kernels.foltr_es import outcome_number
-from foltr._kernels.noise import gamma_at
+from foltr._kernels.noise import add_gamma_shares, gamma_at
 from foltr.clicks import Users, behaviour
 from foltr.federation.round import Federated, Task, run
 from foltr.lab.simulation import compiled
@@ -16,7 +16,6 @@ from foltr.lab.simulation import plain as loop
 from foltr.learners.foltr_es import nominal_epsilon, outcome_of, outcomes, randomised
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.mechanisms import Fpdgd, NoPrivacy, RandomizedResponse, clip_radius
-from foltr.privacy.noise import add_gamma_shares
 from foltr.rankers import Linear
 from foltr.rng import stream
 
@@ -24,7 +23,12 @@ from foltr.rng import stream
 def shares(holders, coordinates, *, scale=2.5, clients=None, round=1):
     noise = np.zeros((holders if clients is None else len(clients), coordinates))
     add_gamma_shares(
-        noise, np.arange(holders) if clients is None else clients, scale=scale, holders=holders, seed=41, round=round
+        noise,
+        np.arange(holders) if clients is None else clients,
+        scale=scale,
+        noise_contributors=holders,
+        seed=41,
+        round=round,
     )
     return noise
 
@@ -77,7 +81,7 @@ def test_a_share_belongs_to_its_client_and_round():
 
 def test_noise_is_added_to_what_is_there_and_grows_with_the_scale():
     updates = np.full((3, 4), 10.0)
-    add_gamma_shares(updates, np.arange(3), scale=5.0, holders=3, seed=41, round=1)
+    add_gamma_shares(updates, np.arange(3), scale=5.0, noise_contributors=3, seed=41, round=1)
     assert updates - 10 == pytest.approx(2 * shares(3, 4), abs=1e-14)
 
 

@@ -48,13 +48,13 @@ KINDS = {
     "gaussian": ({"kind": "gaussian"}, {}),
     "not secure": ({"kind": "gaussian", "secure_aggregation": False}, {}),
     "laplace": ({"kind": "laplace"}, {}),
-    "local": ({"kind": "gaussian", "trust": "nobody"}, {}),
-    "local laplace": ({"kind": "laplace", "trust": "nobody"}, {}),
+    "local": ({"kind": "gaussian", "trust": "local"}, {}),
+    "local laplace": ({"kind": "laplace", "trust": "local"}, {}),
 }
 
 
 @pytest.mark.parametrize(("privacy", "more"), KINDS.values(), ids=KINDS)
-@pytest.mark.parametrize("federation", [{}, {"cohort": 10, "turns": True}, {"cohort": 10}, {"clients": 1}])
+@pytest.mark.parametrize("federation", [{}, {"cohort": 10, "round_robin": True}, {"cohort": 10}, {"clients": 1}])
 def test_every_kind_has_a_card_that_names_its_adversaries(privacy, more, federation):
     made = card(privacy, federation, **more)
     assert {"recipients", "network"} <= {one["id"] for one in made["adversaries"]}
@@ -189,7 +189,7 @@ def test_the_gaussian_figures_in_closed_form():
 
 
 def test_noise_for_the_ninety_percent_holds_when_ten_are_missing():
-    made = card({"kind": "gaussian", "present": 0.9}, {"clients": 100})
+    made = card({"kind": "gaussian", "min_participation": 0.9}, {"clients": 100})
     assert {one["percent"]: one["epsilon"] <= 1.0 for one in made["shares"]["fewer"]} == {90: True, 50: False}
     assert made["shares"]["expected"] == 90
 
@@ -203,7 +203,7 @@ def test_the_server_is_as_far_away_as_secure_aggregation_says():
 
 
 def test_who_trusts_nobody_has_the_same_figure_against_everybody():
-    made = card({"kind": "gaussian", "trust": "nobody"}, {"clients": 100})
+    made = card({"kind": "gaussian", "trust": "local"}, {"clients": 100})
     assert made["shares"] is None
     assert against(made, "server-local")["epsilon"] == against(made, "recipients")["epsilon"] <= 1.0
 
@@ -222,7 +222,7 @@ def test_another_delta_gives_another_figure():
 
 
 def test_a_cohort_pays_for_the_rounds_it_takes_part_in_and_sampling_earns_nothing():
-    made = card({"kind": "fpdgd"}, {"clients": 100, "cohort": 10, "turns": True, "rounds": 20})
+    made = card({"kind": "fpdgd"}, {"clients": 100, "cohort": 10, "round_robin": True, "rounds": 20})
     assert (made["most_rounds"], made["rounds"]) == (2, 20)
     assert made["amplification"] in made["sentences"]
     assert card({"kind": "fpdgd"}, {"clients": 100})["amplification"] is None

@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from foltr.errors import SpecError
-from foltr.privacy.adaptive import next_clip, split_multiplier
-from foltr.privacy.calibration import noise_multiplier
+from foltr.privacy.calibration import next_clip, noise_multiplier, split_multiplier
 from foltr.privacy.events import EVERYBODY, RECIPIENTS
 from foltr.privacy.mechanisms import Gaussian, Laplace, clip_updates, event_of, noise_holders, protect
-from foltr.privacy.noise import add_gaussian_shares
+from foltr.privacy.noise import gaussian_share
 from foltr.rng import stream
 
 numbers = st.floats(-1e6, 1e6) | st.sampled_from([math.nan, math.inf, -math.inf, 0.0])
@@ -50,23 +49,30 @@ def test_a_client_that_went_astray_sends_no_change():
     assert updates.tolist() == [[5.0, 5.0], [5.0, 5.0], [5.0, 6.0]]
 
 
-def deviates(sample, deviation):
-    """p-value, both ends, of the sum of squares of a Gaussian sample with mean 0 and this deviation."""
-    below = chi2(sample.size).cdf(np.square(sample / deviation).sum())
+def deviates(sample, stddev):
+    """p-value, both ends, of the sum of squares of a Gaussian sample with mean 0 and this standard deviation."""
+    below = chi2(sample.size).cdf(np.square(sample / stddev).sum())
     return 2 * min(below, 1 - below)
 
 
-@pytest.mark.parametrize("holders", [1, 7, 300])
-def test_gaussian_shares_of_all_holders_have_the_stated_deviation(holders):
-    noise = np.zeros((holders, 2000))
-    add_gaussian_shares(noise, np.arange(holders), deviation=3.0, holders=holders, seed=51, round=1)
+def gaussian_shares(contributors, size, *, seed):
+    return np.array(
+        [
+            gaussian_share(stream(seed, client=c, purpose="noise"), size, stddev=3.0, noise_contributors=contributors)
+            for c in range(contributors)
+        ]
+    )
+
+
+@pytest.mark.parametrize("contributors", [1, 7, 300])
+def test_gaussian_shares_of_all_contributors_have_the_stated_deviation(contributors):
+    noise = gaussian_shares(contributors, 2000, seed=51)
     assert deviates(noise.sum(axis=0), 3.0) > 1e-3  # false alarm 1 in 1,000 for each of the three
-    assert deviates(noise[0], 3.0 / math.sqrt(holders)) > 1e-3  # and of one share
+    assert deviates(noise[0], 3.0 / math.sqrt(contributors)) > 1e-3  # and of one share
 
 
 def test_half_of_the_shares_have_half_of_the_variance():
-    noise = np.zeros((10, 4000))
-    add_gaussian_shares(noise, np.arange(10), deviation=3.0, holders=10, seed=52, round=1)
+    noise = gaussian_shares(10, 4000, seed=52)
     assert deviates(noise[:5].sum(axis=0), 3.0 / math.sqrt(2)) > 1e-3  # false alarm 1 in 1,000
     assert deviates(noise[:5].sum(axis=0), 3.0) < 1e-9
 
@@ -84,9 +90,9 @@ def test_noise_is_sized_for_those_who_are_sure_to_be_there():
     ("more", "against", "shares"),
     [
         ({}, EVERYBODY, (100, 100)),
-        ({"present": 0.5}, EVERYBODY, (50, 100)),
+        ({"min_participation": 0.5}, EVERYBODY, (50, 100)),
         ({"secure_aggregation": False}, RECIPIENTS, (100, 100)),
-        ({"trust": "nobody", "secure_aggregation": False}, EVERYBODY, (1, 1)),
+        ({"trust": "local", "secure_aggregation": False}, EVERYBODY, (1, 1)),
     ],
 )
 @pytest.mark.parametrize("kind", [Gaussian, Laplace])
@@ -128,12 +134,18 @@ def test_the_clip_settles_at_the_quantile_of_the_norms(quantile, first):
     norms = 3.0 * stream(54, purpose="choice").uniform(400)  # its quantile q is 3 q
     clip = first
     for round in range(1, 161):
-        clip = next_clip(norms, clip, quantile=quantile, bits=20.0, seed=55, round=round)
-    # noise of 20 / 400 on the share of norms moves the logarithm by 0.01 a round, and it is pulled back to the middle
+        bits = np.where(norms <= clip, 0.5, -0.5)
+        noise = 20.0 * float(stream(55, round=round, purpose="noise").normal(1)[0])
+        clip = next_clip(bits.sum() + noise, 400, clip, quantile=quantile)
+    # noise of 20 / 400 on the share of norms moves the logarithm by 0.01 a round, and it is pulled back each round
     assert np.mean(norms <= clip) == pytest.approx(quantile, abs=0.1)
+
+
+def test_the_clip_moves_by_the_distance_to_the_quantile():
+    assert next_clip(1.0, 4, 2.0, quantile=0.5) == pytest.approx(2.0 * math.exp(-0.2 * (0.75 - 0.5)))
 
 
 @pytest.mark.parametrize("quantile", [0.0, 1.0, -0.5])
 def test_a_quantile_out_of_range_is_refused(quantile):
     with pytest.raises(SpecError, match="between 0 and 1"):
-        next_clip(np.ones(3), 1.0, quantile=quantile, bits=1.0, seed=1, round=1)
+        next_clip(1.5, 3, 1.0, quantile=quantile)

@@ -10,7 +10,7 @@ fpdgd   Laplace noise on every coordinate of what is clipped in L2 only. A diffe
         coordinates is the worst for every order (the divergence is concave in the square of the shift), so a release
         is P Laplace releases of b / sqrt(P). The pure epsilon of one release is sqrt(P) b / scale.
 discrete-gaussian   the sum of n discrete shares is not quite a discrete Gaussian; Kairouz, Liu and Steinke (2021),
-        theorem 5, bounds the gap, and gives concentrated privacy.
+        theorem 5, bounds the distance, and gives concentrated privacy.
 """
 
 import math
@@ -23,8 +23,8 @@ import msgspec
 import numpy as np
 
 from foltr.errors import PrivacyError
-from foltr.privacy.discrete_gaussian import share_gap
 from foltr.privacy.events import Adversary, Event, Norm
+from foltr.privacy.noise import max_log_ratio
 
 _NEEDS: dict[str, Norm] = {
     "gaussian": "l2",
@@ -70,8 +70,8 @@ def affordable(event: Event, *, budget: float, delta: float, at_most: int) -> in
         return at_most
     low, high = 0, at_most
     while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if _within(event, middle, budget, delta) else (low, middle)
+        half = (low + high) // 2
+        low, high = (half, high) if _within(event, half, budget, delta) else (low, half)
     return low
 
 
@@ -213,7 +213,7 @@ def _concentrated(event: Event) -> float:
     """rho of the sum of discrete Gaussian shares in the integers: bound and noise in units of the ring."""
     share = event.noise / math.sqrt(event.expected)
     holders = max(1, min(event.present, event.expected))
-    gap = share_gap(share, holders)
+    distance = max_log_ratio(share, holders)
     clean = event.bound / (share * math.sqrt(holders))
-    first = math.sqrt(clean**2 + gap * event.parameters / 2)
-    return min(first, clean + gap * math.sqrt(event.parameters)) ** 2 / 2
+    first = math.sqrt(clean**2 + distance * event.parameters / 2)
+    return min(first, clean + distance * math.sqrt(event.parameters)) ** 2 / 2

@@ -10,8 +10,8 @@ from fractions import Fraction
 import numpy as np
 
 from foltr.errors import SpecError
-from foltr.privacy.discrete_gaussian import noise_in_ring, share_variance
 from foltr.privacy.events import EVERYBODY, Event
+from foltr.privacy.noise import noise_in_ring, share_variance
 from foltr.secagg.ring import Ring, encode
 from foltr.types import Array
 
@@ -31,7 +31,7 @@ def release(
     if bound < 1:
         raise SpecError(f"clip {clip:g} is nothing with fraction={ring.fraction}; use more binary digits")
     variance = (Fraction(multiplier) * bound) ** 2
-    noisy = noise_in_ring(_bounded(update, clip, bound, ring), variance=variance, holders=holders)
+    noisy = noise_in_ring(_bounded(update, clip, bound, ring), variance=variance, noise_contributors=holders)
     total = share_variance(variance, holders) * holders
     event = Event("discrete-gaussian", "l2", bound, "l2", math.sqrt(total), against=EVERYBODY, expected=holders,
                   present=taking_part, parameters=len(update))  # fmt: skip

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from foltr._kernels.noise import add_gamma_shares
 from foltr.clicks import ClickModel, behaviour, clicks_on
 from foltr.errors import SpecError
 from foltr.federation.releases import Releases, planned
@@ -23,7 +24,6 @@ from foltr.learners import pdgd
 from foltr.learners.pdgd import Pdgd
 from foltr.metrics import order
 from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace, clip_radius, protect
-from foltr.privacy.noise import add_gamma_shares
 from foltr.rng import stream
 from foltr.types import Array, Dataset, Interaction
 
@@ -70,7 +70,7 @@ def protected(made: Setting, before: Array, local: Array, *, seed: int, round: i
     privacy, sent, clients = made.privacy, local.copy(), np.arange(len(local))
     if isinstance(privacy, Fpdgd):
         scale, holders = privacy.sensitivity / privacy.epsilon, made.audit.holders or holders_of(made)
-        add_gamma_shares(sent, clients, scale=scale, holders=holders, seed=seed, round=round)
+        add_gamma_shares(sent, clients, scale=scale, noise_contributors=holders, seed=seed, round=round)
     if isinstance(privacy, Gaussian | Laplace):
         event = releases_of(made, len(before), seed).event
         event = msgspec.structs.replace(event, expected=made.audit.holders or event.expected)

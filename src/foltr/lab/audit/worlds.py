@@ -15,10 +15,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from foltr._kernels.noise import add_gamma_shares
 from foltr.lab.audit.epsilon import Trials
 from foltr.privacy.events import Event
 from foltr.privacy.mechanisms import Fpdgd, UserLevelDP, protect
-from foltr.privacy.noise import add_gamma_shares
 from foltr.rng import stream
 from foltr.types import Array
 
@@ -98,7 +98,9 @@ def _with_shares(privacy: Fpdgd, trials: int, present: int, holders: int, seed: 
 
     def release(update: Array, number: int) -> Array:
         shares = np.zeros((trials * present, len(update)))
-        add_gamma_shares(shares, np.arange(len(shares)), scale=scale, holders=holders, seed=seed, round=number)
+        add_gamma_shares(
+            shares, np.arange(len(shares)), scale=scale, noise_contributors=holders, seed=seed, round=number
+        )
         return update + shares.reshape(trials, present, -1).sum(axis=1)
 
     return release

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from foltr.errors import SpecError
-from foltr.privacy import discrete_gaussian as noise
+from foltr.privacy import noise
 
 VARIANCES = [Fraction(1, 3), Fraction(4), Fraction(25, 2), Fraction(10**4, 7)]
 
@@ -84,7 +84,7 @@ def test_integers_below_a_limit_are_equally_likely(limit):
 
 @pytest.mark.parametrize("variance", VARIANCES, ids=str)
 def test_draws_follow_the_discrete_gaussian(variance):  # false alarm 1 in 1,000, bits fixed
-    draws = noise.sample(variance, 4000, counted("chi"))
+    draws = noise.discrete_gaussian(variance, 4000, counted("chi"))
     reach = math.ceil(12 * math.sqrt(variance)) + 3
     expected = 4000 * probabilities(variance, reach)
     observed = np.bincount(draws + reach, minlength=2 * reach + 1)
@@ -96,7 +96,7 @@ def test_draws_follow_the_discrete_gaussian(variance):  # false alarm 1 in 1,000
 
 @pytest.mark.parametrize("variance", VARIANCES, ids=str)
 def test_draws_have_mean_zero_and_their_variance(variance):  # each false alarm 1 in 10,000, bits fixed
-    draws = noise.sample(variance, 4000, counted("moments"))
+    draws = noise.discrete_gaussian(variance, 4000, counted("moments"))
     reach = math.ceil(12 * math.sqrt(variance)) + 3
     squares = np.arange(-reach, reach + 1.0) ** 2
     second, fourth = (probabilities(variance, reach) @ squares**power for power in (1, 2))
@@ -106,26 +106,29 @@ def test_draws_have_mean_zero_and_their_variance(variance):  # each false alarm 
 
 
 def test_huge_variances_are_drawn_exactly_too():
-    draws = noise.sample(Fraction(2**60), 400, counted("huge"))
+    draws = noise.discrete_gaussian(Fraction(2**60), 400, counted("huge"))
     assert draws.dtype == np.int64
     assert 0.8 < (draws.astype(float) ** 2).mean() / 2**60 < 1.25  # 3 standard deviations of the mean square
 
 
 def test_the_same_bits_give_the_same_noise_and_the_system_gives_other():
     assert (
-        noise.sample(Fraction(100), 50, counted("a")).tolist() == noise.sample(Fraction(100), 50, counted("a")).tolist()
+        noise.discrete_gaussian(Fraction(100), 50, counted("a")).tolist()
+        == noise.discrete_gaussian(Fraction(100), 50, counted("a")).tolist()
     )
-    assert noise.sample(Fraction(100), 50).tolist() != noise.sample(Fraction(100), 50).tolist()  # equal once in 10^70
+    assert (
+        noise.discrete_gaussian(Fraction(100), 50).tolist() != noise.discrete_gaussian(Fraction(100), 50).tolist()
+    )  # equal once in 10^70
 
 
 @pytest.mark.parametrize("variance", [Fraction(0), Fraction(-1)])
 def test_a_variance_must_be_positive(variance):
     with pytest.raises(SpecError, match="above 0"):
-        noise.sample(variance, 1)
+        noise.discrete_gaussian(variance, 1)
 
 
 def test_drawing_uses_no_floating_point():
-    drawing = [noise.sample, noise.share_variance, noise._gaussian, noise._laplace, noise._exp_coin]
+    drawing = [noise.discrete_gaussian, noise.share_variance, noise._gaussian, noise._laplace, noise._exp_coin]
     for function in [*drawing, noise._small_exp_coin, noise._below, noise.noise_in_ring]:
         for node in ast.walk(ast.parse(inspect.getsource(function))):
             assert not (isinstance(node, ast.Constant) and isinstance(node.value, float))
@@ -137,14 +140,14 @@ def test_drawing_uses_no_floating_point():
 # shares
 
 
-@given(variance=st.fractions(Fraction(1, 100), 10**12), holders=st.integers(1, 10**5))
-def test_shares_add_up_to_the_wanted_variance_and_hardly_more(variance, holders):
-    share = noise.share_variance(variance, holders)
-    assert share * holders >= variance
-    assert share - variance / holders < Fraction(1, 2**20)
+@given(variance=st.fractions(Fraction(1, 100), 10**12), contributors=st.integers(1, 10**5))
+def test_shares_add_up_to_the_wanted_variance_and_hardly_more(variance, contributors):
+    share = noise.share_variance(variance, contributors)
+    assert share * contributors >= variance
+    assert share - variance / contributors < Fraction(1, 2**20)
 
 
-def test_somebody_must_hold_the_noise():
+def test_somebody_must_contribute_noise():
     with pytest.raises(SpecError, match="at least one"):
         noise.share_variance(Fraction(1), 0)
 
@@ -152,29 +155,29 @@ def test_somebody_must_hold_the_noise():
 @pytest.mark.parametrize("dtype", ["<u4", "<u8"])
 def test_noise_wraps_around_like_the_ring(dtype):
     encoded = np.array([0, np.iinfo(dtype).max, 5] * 20, dtype)
-    noisy = noise.noise_in_ring(encoded, variance=Fraction(900), holders=9, bits=counted("ring"))
-    draws = noise.sample(Fraction(100), 60, counted("ring"))
+    noisy = noise.noise_in_ring(encoded, variance=Fraction(900), noise_contributors=9, bits=counted("ring"))
+    draws = noise.discrete_gaussian(Fraction(100), 60, counted("ring"))
     assert noisy.dtype == encoded.dtype
     assert (noisy - encoded).view(dtype.replace("u", "i")).tolist() == draws.tolist()
     assert (draws < 0).any()
 
 
-def test_one_holder_has_no_gap_and_two_have_the_first_term():
-    assert noise.share_gap(1.0, 1) == 0
-    assert noise.share_gap(0.8, 2) == pytest.approx(10 * math.exp(-(math.pi**2) * 0.64))
-    assert noise.share_gap(0.8, 3) == pytest.approx(
+def test_one_contributor_has_no_distance_and_two_have_the_first_term():
+    assert noise.max_log_ratio(1.0, 1) == 0
+    assert noise.max_log_ratio(0.8, 2) == pytest.approx(10 * math.exp(-(math.pi**2) * 0.64))
+    assert noise.max_log_ratio(0.8, 3) == pytest.approx(
         10 * (math.exp(-(math.pi**2) * 0.64) + math.exp(-4 / 3 * math.pi**2 * 0.64))
     )
 
 
 @pytest.mark.parametrize("sigma", [0.6, 0.8, 1.0])
-@pytest.mark.parametrize("holders", [2, 3, 5])
-def test_the_gap_bounds_the_true_distance(sigma, holders):
+@pytest.mark.parametrize("contributors", [2, 3, 5])
+def test_the_bound_is_above_the_true_distance(sigma, contributors):
     """The sum's exact distribution against one discrete Gaussian of the summed variance, out to six deviations."""
     total = one = probabilities(sigma**2, 40)
-    for _ in range(holders - 1):
+    for _ in range(contributors - 1):
         total = np.convolve(total, one)
     reach = len(total) // 2
-    whole = probabilities(holders * sigma**2, reach)
-    near = np.abs(np.arange(-reach, reach + 1)) < 6 * sigma * math.sqrt(holders)
-    assert np.abs(np.log(total[near] / whole[near])).max() <= noise.share_gap(sigma, holders)
+    whole = probabilities(contributors * sigma**2, reach)
+    near = np.abs(np.arange(-reach, reach + 1)) < 6 * sigma * math.sqrt(contributors)
+    assert np.abs(np.log(total[near] / whole[near])).max() <= noise.max_log_ratio(sigma, contributors)
