@@ -1,0 +1,74 @@
+"""Final parameters of small runs equal those of the code before `run_rounds`, from the same seeds.
+
+`reference.npz` holds them; `reference.json` says how they were made, and how much a learning rate that is off by 1e-13
+moves each (at most 7.5e-11, so 1e-9 is not chance). Deliberate changes of convention are listed in CHANGED.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from foltr.lab.runs import single
+from foltr.lab.runs.run import checked
+from foltr.lab.silo import runs as silo_runs
+from foltr.lab.simulation import population
+from foltr.lab.spec.parse import setting
+
+HERE = Path(__file__).parent
+SETTINGS = json.loads((HERE / "settings.json").read_text(encoding="utf-8"))
+ABOUT = json.loads((HERE / "reference.json").read_text(encoding="utf-8"))
+TIMES = ("ms a query", "documents a second")  # not the same twice
+TOLERANCE = ABOUT["tolerance"]
+CHANGED = {
+    "gaussian-adaptive": "clients noise the bit of the adaptive clip in shares; before, the server drew it once",
+    "gaussian-adaptive-cohort": "clients noise the bit of the adaptive clip in shares; before, the server drew it once",
+}
+
+
+@pytest.fixture(scope="module")
+def reference():
+    with np.load(HERE / "reference.npz") as arrays:
+        return dict(arrays)
+
+
+def outcome(id, spec):
+    """Everything that the reference has of one setting."""
+    one = setting(spec)
+    checked(one, 1, {})
+    seed = one.runs.first_seed
+    if "silo" in spec:
+        texts = silo_runs.load(one.data)
+        if spec["data"]["name"] in ABOUT["data"] and silo_runs.checksum(texts) != ABOUT["data"][spec["data"]["name"]]:
+            pytest.skip("the corpus of this Python's documentation strings is another one")
+        *_, result = silo_runs.run_setting(one, texts, seed)
+    else:
+        *_, result = single.run_setting(one, population.load(one.data, 1), seed, 1)
+    out = {id: result.parameters, f"{id}/interactions": np.array(float(result.interactions))}
+    if result.online.size:
+        out[f"{id}/online"] = result.online[0].mean()
+    if result.offline.size:
+        out[f"{id}/offline"] = result.offline[:, -1]
+    further = [value for name, value in zip(result.names, result.more, strict=True) if str(name) not in TIMES]
+    if further:
+        out[f"{id}/more"] = np.array(further)
+    if result.points.size:
+        out[f"{id}/points"] = result.points
+    return out
+
+
+@pytest.mark.parametrize("one", SETTINGS, ids=lambda one: one["id"])
+def test_results_are_those_of_the_reference(one, reference):
+    id = one["id"]
+    if id in CHANGED:
+        pytest.skip(CHANGED[id])
+    for key, values in outcome(id, one["spec"]).items():
+        assert np.asarray(values, dtype=float) == pytest.approx(reference[key], abs=TOLERANCE, rel=0, nan_ok=True), key
+
+
+@pytest.mark.parametrize("id", CHANGED)
+def test_what_changed_stays_close(id, reference):
+    """The same distribution from other random numbers: the quality is that of the reference within some hundredths."""
+    (one,) = [one for one in SETTINGS if one["id"] == id]
+    assert outcome(id, one["spec"])[f"{id}/offline"] == pytest.approx(reference[f"{id}/offline"], abs=0.1)
