@@ -61,7 +61,7 @@ def tour(out: Path, *, quiet: bool = False) -> dict[str, Any]:
     page = write_page([run.dir], run.dir / "report.html")
     console.print(terminal_table(run))
     console.print(
-        "\nOffline: the final ranker on queries that it never saw. OnlineMetrics: the lists that users saw while it learned. "
+        "\nOffline: the final ranker on queries that it never saw. Online: the lists that users saw while it learned. "
         "The noise of FPDGD protects only in the sum over all clients, and its ε is the paper's nominal one: the page "
         "says what that means.",
         highlight=False,

@@ -172,7 +172,7 @@ def chapter(name: str, figures: list[Figure], out: Path, **how: Any) -> list[dic
 
 def judged(run: records.Run, figure: Figure, missing: list[str]) -> records.Run:
     """The run with verdicts, claims and comparisons in its manifest."""
-    from foltr.lab.reporting.tables import paired_t
+    from foltr.lab.reporting.significance import paired_t
 
     content = figure.content
     run.manifest["verdicts"] = compare.verdicts(run, content, missing)
