@@ -27,7 +27,7 @@ def check_forgetting(made: Setting, task: Task) -> None:
 
 
 def forgotten(made: Setting, fold: Fold, seed: int, threads: int = 1) -> Iterator[Progress | RunResult]:
-    """Like `single.execute`: the ranker after forgetting, with what is known about it as further numbers."""
+    """Like `single.run_setting`: the ranker after forgetting, with what is known about it as further numbers."""
     task, tested = task_of(made, fold, seed)
     began, unlearning, rounds = time.perf_counter(), made.unlearning, made.federation.rounds
     every = made.runs.evaluate_every or max(1, rounds // EVALUATED)
