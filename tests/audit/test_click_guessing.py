@@ -7,7 +7,7 @@ from foltr.errors import SpecError
 from foltr.lab.audit.click_guessing import check_audit, guessed, guessing, training
 from foltr.lab.audit.guess import GUESSES, guess_each, score
 from foltr.lab.audit.messages import Messages, send
-from foltr.lab.runs.single import execute
+from foltr.lab.runs.single import run_setting
 from foltr.rng import stream
 
 USUAL = {"messages": 40}
@@ -19,7 +19,7 @@ def ranker(fold):
 
 
 def test_a_single_run_ends_with_the_numbers_of_every_attack(made, fold):
-    *_, single = execute(made(audit=USUAL), fold, seed=1)
+    *_, single = run_setting(made(audit=USUAL), fold, seed=1)
     numbers = dict(zip(single.names, single.more, strict=True))
     assert {f"{what}, {name}" for name in GUESSES for what in ("precision", "recall", "accuracy", "guessed")} <= set(
         numbers
@@ -29,8 +29,8 @@ def test_a_single_run_ends_with_the_numbers_of_every_attack(made, fold):
 
 
 def test_the_training_is_that_of_the_same_setting_without_an_audit(made, fold):
-    *_, single = execute(made(audit=USUAL | {"trained_by": "informational"}), fold, seed=1)
-    *_, plain = execute(made(), fold, seed=1)
+    *_, single = run_setting(made(audit=USUAL | {"trained_by": "informational"}), fold, seed=1)
+    *_, plain = run_setting(made(), fold, seed=1)
     assert np.array_equal(single.parameters, plain.parameters)
     assert np.array_equal(single.offline, plain.offline)
 

@@ -18,7 +18,7 @@ with warnings.catch_warnings():  # the newest click gives up names that typer st
     warnings.simplefilter("ignore", DeprecationWarning)
     from foltr.cli.main import main
 
-from foltr.lab.runs.progress import carry_out
+from foltr.lab.runs.progress import run_plan
 from foltr.lab.spec.parse import read
 
 os.environ.setdefault("NUMBA_CACHE_DIR", str(FOLDER.parent))  # processes started here share machine code
@@ -38,7 +38,7 @@ def finished(shelf: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setenv("FOLTR_CACHE", str(shelf / "cache"))
         spec = out / "tiny.toml"
         spec.write_text(TINY)
-        carry_out(read(spec), out / "runs", jobs=1, quiet=True)
+        run_plan(read(spec), out / "runs", jobs=1, quiet=True)
     return out / "runs"
 
 

@@ -8,7 +8,7 @@ import pytest
 from foltr.lab.figures.claims import claims
 from foltr.lab.figures.compare import comparisons, find, judge, values, verdicts
 from foltr.lab.records import Run
-from foltr.lab.reporting.tables import paired_t
+from foltr.lab.reporting.significance import paired_t
 
 SCHEMA = {
     "setting": pl.Int32,

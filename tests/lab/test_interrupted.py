@@ -8,7 +8,7 @@ import psutil
 import pytest
 from laboratory import ended, singles, start, the_run, until
 
-from foltr.lab.runs.progress import carry_out
+from foltr.lab.runs.progress import run_plan
 from foltr.lab.spec.parse import read
 
 LONG = """\
@@ -33,7 +33,7 @@ def uninterrupted(shelf, tmp_path_factory):
     (folder / "long.toml").write_text(LONG)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FOLTR_CACHE", str(shelf / "cache"))
-        run = carry_out(read(folder / "long.toml"), folder / "runs", jobs=1, quiet=True)
+        run = run_plan(read(folder / "long.toml"), folder / "runs", jobs=1, quiet=True)
     return (run.dir / "ranker.npz").read_bytes()
 
 

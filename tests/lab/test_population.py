@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from foltr.federation.round import run
-from foltr.lab.runs.single import execute
+from foltr.lab.runs.single import run_setting
 from foltr.lab.simulation import compiled
 from foltr.lab.simulation.evaluation import RunResult
 from foltr.lab.simulation.population import interactions_in, load, task_of
@@ -22,7 +22,7 @@ def task(one, seed=1):
 
 
 def finished(one):
-    *_, last = execute(one, load(one.data, 1), 1)
+    *_, last = run_setting(one, load(one.data, 1), 1)
     assert isinstance(last, RunResult)
     return last
 

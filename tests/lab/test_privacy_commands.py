@@ -11,7 +11,7 @@ from foltr.lab.runs import planner
 @pytest.fixture
 def private(command, tiny, tmp_path):
     """A run with four kinds of privacy."""
-    kinds = '[{kind="none"}, {kind="fpdgd"}, {kind="gaussian", epsilon=4.0}, {kind="gaussian", trust="nobody"}]'
+    kinds = '[{kind="none"}, {kind="fpdgd"}, {kind="gaussian", epsilon=4.0}, {kind="gaussian", trust="local"}]'
     tiny.write_text(
         'data = { name = "synthetic-mq2007@60", folds = "1" }\n'
         "federation = { clients = 8, interactions = 4, rounds = 3 }\n"
@@ -33,8 +33,8 @@ def test_the_card_of_a_run_for_people(private, command):
 def test_the_card_of_a_run_for_programs_is_the_one_it_was_saved_with(private, command):
     answer = command("privacy", "card", private, "--json")
     assert (answer.code, answer.err) == (0, "")
-    told = strict_json(answer.out)
-    assert told["cards"] == read_json(private / "privacy.json")
+    reported = strict_json(answer.out)
+    assert reported["cards"] == read_json(private / "privacy.json")
 
 
 def test_the_card_at_another_delta(private, command):
@@ -64,27 +64,28 @@ def test_the_report_has_the_card(private, command):
 
 
 def test_a_plan_for_people_and_for_programs(command, monkeypatch):
-    monkeypatch.setattr(planner, "SEARCHES", 2000)
-    monkeypatch.setattr(planner, "LOOK", (1, 2))
-    monkeypatch.setattr(planner, "FRESH", (3, 4))
-    wish = ("--clients", 300, "--epsilon", 4, "--weeks", 1, "--data", "synthetic-mq2007@60")
-    answer = command("privacy", "plan", *wish)
+    monkeypatch.setattr(planner, "MAX_SEARCHES", 2000)
+    monkeypatch.setattr(planner, "SELECTION_SEEDS", (1, 2))
+    monkeypatch.setattr(planner, "EVALUATION_SEEDS", (3, 4))
+    target = ("--clients", 300, "--epsilon", 4, "--weeks", 1, "--data", "synthetic-mq2007@60")
+    answer = command("privacy", "plan", *target)
     assert (answer.code, answer.err) == (0, "")
     assert max(map(len, answer.out.splitlines())) <= 80
-    assert "each of 300 people" in " ".join(answer.out.split())
-    told = strict_json(command("privacy", "plan", *wish, "--json").out)
-    assert {"wish", "candidates", "recommended", "references", "verdict", "advice"} <= set(told)
+    assert "300 clients" in " ".join(answer.out.split())
+    plan = strict_json(command("privacy", "plan", *target, "--json").out)
+    assert {"target", "candidates", "recommended", "references", "verdict", "advice"} <= set(plan)
 
 
-def test_a_plan_that_cannot_be_is_refused(refused):
-    assert "two people at least" in refused("privacy", "plan", "--clients", 1, "--epsilon", 1, "--weeks", 1)
+def test_a_plan_out_of_range_is_refused_without_a_traceback(refused):
+    assert "up to 1,000" in refused("privacy", "plan", "--clients", 100, "--epsilon", 1e9, "--weeks", 1)
+    assert "at least two clients" in refused("privacy", "plan", "--clients", 1, "--epsilon", 1, "--weeks", 1)
 
 
 def test_an_audit_prints_its_tables_or_one_object(command, finished, monkeypatch):
     """The attacks themselves have tests of their own; here only what becomes of their findings."""
     one = {
         "label": {"users.clicks": "perfect"},
-        "note": "evolution sends no rankers",
+        "note": "FOLtR-ES sends no rankers",
         "guessing": [],
         "epsilon": [],
         "auc": math.nan,
@@ -94,7 +95,7 @@ def test_an_audit_prints_its_tables_or_one_object(command, finished, monkeypatch
     )
     answer = command("privacy", "audit", the_run(finished))
     assert (answer.code, answer.err) == (0, "")
-    assert answer.out == "perfect: evolution sends no rankers\n"
-    told = strict_json(command("privacy", "audit", the_run(finished), "--json").out)
-    assert told["settings"][0]["note"] == "evolution sends no rankers"
-    assert told["settings"][0]["auc"] is None
+    assert answer.out == "perfect: FOLtR-ES sends no rankers\n"
+    reported = strict_json(command("privacy", "audit", the_run(finished), "--json").out)
+    assert reported["settings"][0]["note"] == "FOLtR-ES sends no rankers"
+    assert reported["settings"][0]["auc"] is None

@@ -9,7 +9,7 @@ from laboratory import singles, the_run
 
 from foltr.atomic import atomic_write
 from foltr.lab.runs import store
-from foltr.lab.runs.run import compute, prepare
+from foltr.lab.runs.run import prepare, run_missing
 from foltr.lab.simulation.evaluation import RunResult
 from foltr.lab.spec.parse import read, setting
 
@@ -223,7 +223,7 @@ def test_the_same_data_under_another_name_is_the_same_single_run():
 
 def test_whoever_stops_listening_loses_only_what_was_under_way(tiny, tmp_path):
     prepared = prepare(read(tiny), tmp_path / "out")
-    events = compute(prepared, jobs=1)
+    events = run_missing(prepared, jobs=1)
     for event in events:
         if event.done:
             break

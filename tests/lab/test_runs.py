@@ -8,7 +8,7 @@ import pytest
 from laboratory import TINY, ended, own_data, read_json, singles, start, strict_json, the_run
 
 import foltr
-from foltr.lab.runs.pool import perform
+from foltr.lab.runs.pool import run_jobs
 from foltr.lab.runs.run import finish, prepare, to_do
 from foltr.lab.spec.parse import plan, read
 from foltr.metrics import ndcg
@@ -249,7 +249,7 @@ def reference(finished):
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_the_number_of_threads_does_not_change_a_byte(threads, tiny, tmp_path, reference):
     prepared = prepare(read(tiny), tmp_path / "out")
-    assert len(list(perform(prepared.jobs, prepared.out, processes=1, threads=threads))) >= 8
+    assert len(list(run_jobs(prepared.jobs, prepared.out, processes=1, threads=threads))) >= 8
     assert (finish(prepared).dir / "ranker.npz").read_bytes() == reference
 
 
@@ -376,7 +376,7 @@ def test_fewer_documents_than_shown_are_told_on_standard_error(command, tmp_path
     assert "mine: lists shorter than what is shown: 6" in answer.err  # two in each of the three parts
     assert "shorter than what is shown" not in answer.out
     (one,) = read_json(the_run(tmp_path / "runs") / "manifest.json")["settings"]
-    assert one["data"]["shorter_than_shown"] == 6
+    assert one["data"]["shorter_than_k"] == 6
 
 
 def test_enough_documents_are_not_worth_a_word(command, tmp_path):

@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 
 from foltr.lab.records import Run
-from foltr.lab.reporting.matrix import gains, matrices
+from foltr.lab.reporting.tables import gains, matrices
 
 
 def run_of(settings, values, figure=None):
@@ -47,7 +47,7 @@ def test_a_figure_that_asks_for_no_matrix_gets_none():
 
 
 def test_gains_are_against_the_setting_in_which_clients_stay_alone():
-    settings = [{"personal.kind": "alone"}, {"personal.kind": "none"}]
+    settings = [{"personal.kind": "local_only"}, {"personal.kind": "none"}]
     values = [{"client a": 0.5, "client b": 0.4}, {"client a": 0.6, "client b": 0.3}]
     (table,) = gains(run_of(settings, values))
     assert table["clients"] == ["a", "b"]

@@ -7,7 +7,7 @@ import pytest
 
 from foltr.errors import SpecError
 from foltr.lab.records import Run
-from foltr.lab.reporting.metric_tables import metric_tables
+from foltr.lab.reporting.tables import metric_tables
 
 TABLE = {
     "title": "Every party",

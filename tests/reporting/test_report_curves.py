@@ -8,10 +8,10 @@ import pytest
 
 from foltr.errors import InputError
 from foltr.lab.records import Run, read
-from foltr.lab.reporting.curves import caption, curve_metrics, curve_png, curve_svg
 from foltr.lab.reporting.drawing import draw
 from foltr.lab.reporting.labels import setting_name, spoken
 from foltr.lab.reporting.layout import Look, layout
+from foltr.lab.reporting.pictures import caption, curve_metrics, curve_png, curve_svg
 from foltr.lab.reporting.series import curves_of
 
 

@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 
 from foltr.errors import InputError, StorageError
-from foltr.lab.reporting.page import write_page
-from foltr.lab.reporting.sections import verdict_summary
+from foltr.lab.reporting.page import verdict_summary, write_page
 
 VOID = {"meta", "link", "br", "img", "hr", "input"}
 
@@ -245,7 +244,7 @@ def test_single_runs_of_several_settings_have_no_test(make_run, parts, tmp_path)
 def test_no_offline_rows(make_run, parts, tmp_path):
     text = words(page_of(tmp_path, make_run(rows=parts.rows_of(parts.settings(), offline=False))))
     assert "offline" not in text
-    assert "OnlineMetrics nDCG@10 on mq2007" in text
+    assert "Online nDCG@10 on mq2007" in text
 
 
 def test_values_that_are_not_numbers(make_run, parts, full, tmp_path):

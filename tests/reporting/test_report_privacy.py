@@ -6,9 +6,9 @@ import pytest
 from rich.console import Console
 
 from foltr.lab.records import read
-from foltr.lab.reporting.page import render
-from foltr.lab.reporting.privacy import COLUMNS, privacy_cards, terminal_cards
-from foltr.lab.reporting.sections import section
+from foltr.lab.reporting.page import render, section
+from foltr.lab.reporting.privacy import COLUMNS, privacy_cards
+from foltr.lab.reporting.terminal import terminal_cards
 
 CARD = {
     "kind": "fpdgd",

@@ -11,8 +11,9 @@ from rich.console import Console
 from scipy.stats import ttest_rel
 
 from foltr.lab.records import read
-from foltr.lab.reporting.numbers import difference, duration, mean_sd, number, p_value
-from foltr.lab.reporting.tables import mark, metrics_of, paired_t, paired_t_tests, settings_table, significance
+from foltr.lab.reporting.labels import difference, duration, mean_sd, number, p_value
+from foltr.lab.reporting.significance import mark, paired_t, paired_t_tests, significance
+from foltr.lab.reporting.tables import metrics_of, settings_table
 from foltr.lab.reporting.terminal import terminal_table
 from foltr.rng import stream
 

@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 from foltr.lab.records import Run
-from foltr.lab.reporting.curves import curve_metrics, scatter_svg
-from foltr.lab.reporting.scatter import clouds, scatter_caption
-from foltr.lab.reporting.scatter_drawing import NOT_RELEVANT, RELEVANT, draw_scatter
+from foltr.lab.reporting.drawing import NOT_RELEVANT, RELEVANT, draw_scatter
+from foltr.lab.reporting.pictures import curve_metrics, scatter_svg
+from foltr.lab.reporting.series import clouds, scatter_caption
 from foltr.lab.reporting.tables import metrics_of
 
 SCATTER = {"x": "picture x", "y": "picture y", "grade": "picture grade", "name": "two components of the features"}

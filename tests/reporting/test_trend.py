@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 
 from foltr.lab.records import Run
-from foltr.lab.reporting.curves import caption, curve_svg, pictures
-from foltr.lab.reporting.trend import groups
-from foltr.lab.reporting.trend_drawing import draw_trend
+from foltr.lab.reporting.drawing import draw_trend
+from foltr.lab.reporting.pictures import caption, curve_svg, pictures
+from foltr.lab.reporting.series import trend_lines
 
 
 def a_run(epsilons):
@@ -42,7 +42,7 @@ def a_run(epsilons):
 
 
 def test_points_come_in_the_order_of_their_number_and_the_infinite_is_a_level():
-    found = groups(a_run([4.0, 1.0, "infinite"]), "offline_ndcg@10")
+    found = trend_lines(a_run([4.0, 1.0, "infinite"]), "offline_ndcg@10")
     honest, without = found["perfect"]
     assert [(x, mean) for x, mean, _ in honest.points] == [(1.0, 2.5), (4.0, 1.5)]
     assert honest.level is None
@@ -103,7 +103,7 @@ def test_metrics_drawn_together_are_lines_of_one_picture():
 
 
 def test_lines_of_several_settings_carry_both_names():
-    names = [group.name for group in groups(parties(("sound", "paper")), *PARTIES["metrics"])[""]]
+    names = [group.name for group in trend_lines(parties(("sound", "paper")), *PARTIES["metrics"])[""]]
     assert names == ["sound, Local", "sound, CS-F-LTR", "paper, Local", "paper, CS-F-LTR"]
 
 

@@ -116,13 +116,13 @@ def run_spec(
 ) -> None:
     """Run a spec. The same command again goes on where it stopped, or shows what is there."""
     from foltr.lab.reporting.terminal import terminal_table
-    from foltr.lab.runs.progress import carry_out
+    from foltr.lab.runs.progress import run_plan
     from foltr.lab.spec import parse as specs
 
     overrides = [*(set_ or [])]
     overrides += [f"runs.seeds={seeds}"] if seeds else []
     overrides += [f'data.folds="{folds}"'] if folds else []
-    run = carry_out(specs.read(spec, overrides), out, jobs=jobs, quiet=json_)
+    run = run_plan(specs.read(spec, overrides), out, jobs=jobs, quiet=json_)
     from foltr.lab.runs.run import results
 
     if json_:

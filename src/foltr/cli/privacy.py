@@ -29,7 +29,7 @@ def card(
     json_: Json = False,
 ) -> None:
     """The privacy of a run: nominal and correct figures, who sees what, whose noise is there."""
-    from foltr.lab.reporting.privacy import terminal_cards
+    from foltr.lab.reporting.terminal import terminal_cards
     from foltr.lab.runs.card import cards_of_run
 
     if delta is not None and not 0 < delta < 1:
@@ -54,21 +54,21 @@ def plan(
     delta: Annotated[float, typer.Option("--delta", help="Chance that epsilon does not hold.")] = 1e-5,
     searches: Annotated[int, typer.Option("--searches", help="Of a person in a week.")] = 40,
     dropout: Annotated[float, typer.Option("--dropout", help="Share of people lost in a round.")] = 0.1,
-    data: Annotated[str | None, typer.Option("--data", help="Simulate on this collection (default: made up).")] = None,
+    data: Annotated[str | None, typer.Option("--data", help="Simulate on this collection (default: plan up).")] = None,
     json_: Json = False,
 ) -> None:
     """Releases, clip, noise and expected quality for a wish of privacy, by simulation; a minute or two."""
-    from foltr.lab.runs import planner, planner_words
+    from foltr.lab.runs import planner
 
-    wish = planner.Target(clients, epsilon, delta, weeks, searches, dropout, data or planner.DATA)
-    bench = planner.bench(wish)
-    with _err.status("trying candidates in simulation"):
-        made = planner.concluded(bench, list(planner.tried(bench)))
+    target = planner.Target(clients, epsilon, delta, weeks, searches, dropout, data or planner.DATA)
+    simulation = planner.prepare(target)
+    with _err.status("simulating candidates"):
+        found = planner.conclude(simulation, list(planner.trials(simulation)))
     if json_:
-        print_json(made | {"advice": planner_words.advice(made)})
+        print_json(found | {"advice": planner.advice(found)})
         return
-    _out.print(planner_words.table(made))
-    for said in planner_words.advice(made):
+    _out.print(planner.table(found))
+    for said in planner.advice(found):
         _out.print(said, highlight=False, markup=False)
 
 

@@ -85,7 +85,7 @@ def _last(rows: Rows) -> Rows:
 
 
 def _weighted(rows: Rows) -> Rows:
-    """OnlineMetrics rows with the number of rounds each stands for."""
+    """Online rows with the number of rounds each stands for."""
     online = rows.filter(pl.col("metric").is_in(ONLINE)).sort("round")
     gap = pl.col("round") - pl.col("round").shift(1, fill_value=0).over([*_KEY, "metric"])
     return online.with_columns(rounds=gap)

@@ -1,22 +1,36 @@
-"""The panels on matplotlib's axes: mean lines, bands, hollow published points, one legend below the data.
+"""Figures on matplotlib's axes: learning curves with bands, trends with error bars, scatters.
 
-Imported only where matplotlib is there (see curves).
+Curves: mean lines, bands of one standard deviation, hollow markers for published values. Trends: points joined by
+lines, a horizontal line where a setting has no x. Scatters: small panels with equal limits. One legend below all.
+Imported only where matplotlib is installed (see `pictures`).
 """
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import EngFormatter, MaxNLocator
+from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from foltr.lab.records import Run
-from foltr.lab.reporting.labels import metric_name
+from foltr.lab.reporting.labels import metric_name, picture_name
 from foltr.lab.reporting.layout import Layout, Look, Panel, layout
-from foltr.lab.reporting.series import Curve, curves_of, interactions_a_round
+from foltr.lab.reporting.series import (
+    Cloud,
+    Curve,
+    TrendLine,
+    clouds,
+    curves_of,
+    interactions_a_round,
+    trend_lines,
+    x_name,
+)
+from foltr.types import Array
 
 # Okabe and Ito's palette without black and yellow, which vanish on dark and on light paper
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -49,11 +63,11 @@ def draw(run: Run, metric: str) -> Figure:
         frame(axes, " · ".join(filter(None, (panel.row, panel.column))))
         axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-        _fill(axes, panel, plan, curves, scales)
+        _fill_curves(axes, panel, plan, curves, scales)
         axes.tick_params(labelleft=column == 0 or not shared)
         axes.set_ylabel(wrapped(metric_name(metric), 0.8 * height) if column == 0 else "")
         axes.set_xlabel("" if (row + 1, column) in places else x)
-    _legend(figure, plan, curves)
+    _curve_legend(figure, plan, curves)
     return figure
 
 
@@ -105,7 +119,7 @@ def frame(axes: Axes, title: str) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(6))
 
 
-def _fill(axes: Axes, panel: Panel, plan: Layout, curves: dict[int, Curve], scales: dict[int, float]) -> None:
+def _fill_curves(axes: Axes, panel: Panel, plan: Layout, curves: dict[int, Curve], scales: dict[int, float]) -> None:
     band = 0.16 if len(panel.lines) <= 4 else 0.08  # many bands would cover each other
     for line in panel.lines:
         if line.setting not in curves:
@@ -113,7 +127,7 @@ def _fill(axes: Axes, panel: Panel, plan: Layout, curves: dict[int, Curve], scal
         rounds, mean, sd = curves[line.setting]
         x = rounds * scales[line.setting]
         single = "o" if len(x) == 1 else None  # one point makes no line
-        look = _look(plan.looks[line.slot])
+        look = _line_style(plan.looks[line.slot])
         axes.plot(x, mean, **look, marker=single, markersize=4)
         axes.fill_between(x, mean - sd, mean + sd, color=look["color"], alpha=band, linewidth=0)
     series = _series(plan)
@@ -122,7 +136,7 @@ def _fill(axes: Axes, panel: Panel, plan: Layout, curves: dict[int, Curve], scal
         axes.plot([x_value], [point.value], **_hollow(point.colour, number))
 
 
-def _look(look: Look) -> dict[str, Any]:
+def _line_style(look: Look) -> dict[str, Any]:
     return {"color": COLOURS[look.colour], "linestyle": STYLES[look.style], "linewidth": 1.5}
 
 
@@ -141,10 +155,10 @@ def _series(plan: Layout) -> dict[str, set[int | None]]:
     return found
 
 
-def _legend(figure: Figure, plan: Layout, curves: dict[int, Curve]) -> None:
+def _curve_legend(figure: Figure, plan: Layout, curves: dict[int, Curve]) -> None:
     drawn = sorted({line.slot for panel in plan.panels for line in panel.lines if line.setting in curves})
     entries: list[tuple[Artist, str]] = [
-        (Line2D([], [], **_look(plan.looks[slot])), plan.names[slot]) for slot in drawn
+        (Line2D([], [], **_line_style(plan.looks[slot])), plan.names[slot]) for slot in drawn
     ]
     for number, (series, colours) in enumerate(_series(plan).items()):
         colour = next(iter(colours)) if len(colours) == 1 else None
@@ -162,3 +176,128 @@ def legend(figure: Figure, entries: list[tuple[Artist, str]]) -> None:
     look: dict[str, Any] = {"frameon": False, "labelcolor": TEXT, "fontsize": 9, "columnspacing": 1.4}
     lines = [wrapped(name, figure.get_figwidth() - 0.5) for name in names]
     figure.legend(handles, lines, loc="outside lower center", ncols=columns, **look)
+
+
+MANY = 10_000  # from here on numbers are shortened
+
+
+def draw_trend(run: Run, *metrics: str) -> Figure:
+    """Panels share their y axis; x is each panel's own."""
+    trend, panels = run.manifest["figure"]["trend"], trend_lines(run, *metrics)
+    names = list(dict.fromkeys(group.name for panel in panels.values() for group in panel))
+    wide = across(len(panels))
+    high = -(-len(panels) // wide)
+    width, height = SIZES[wide]
+    figure = sheet(width, height * high, names)
+    titled = any(title != x_name(trend, title) for title in panels)  # else once is enough
+    first: Axes | None = None
+    for number, (title, panel) in enumerate(panels.items()):
+        row, column = place(number, len(panels), wide)
+        axes = figure.add_subplot(high, wide, row * wide + column + 1, sharey=first)
+        first = first or axes
+        frame(axes, wrapped(title, 0.9 * width / wide) if titled else "")
+        _scale_x(axes, panel, trend)
+        _fill_trend(axes, panel, names)
+        axes.set_ylabel(wrapped(picture_name(run.manifest, metrics), 0.8 * height) if column == 0 else "")
+        axes.set_xlabel(wrapped(x_name(trend, title), 0.9 * width / wide))
+    if first is not None:
+        wanted = trend.get("log_y", False)
+        log = bool(wanted) if isinstance(wanted, bool) else set(metrics) <= set(wanted)
+        _scale_y(first, [group for panel in panels.values() for group in panel], log=log)
+    legend(figure, [(Line2D([], [], **_trend_style(slot)), name) for slot, name in enumerate(names)])
+    return figure
+
+
+def _scale_x(axes: Axes, panel: list[TrendLine], trend: dict[str, Any]) -> None:
+    """An x of 0 has no place on a logarithmic axis, so its panel has none."""
+    values = [x for group in panel for x, _, _ in group.points]
+    if trend.get("log") and min(values, default=1) > 0:
+        few = isinstance(trend["x"], dict) and _few_decades(values)
+        _logarithmic(axes.set_xscale, axes.xaxis, few=few)
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=all(x.is_integer() for x in values)))
+
+
+def _scale_y(first: Axes, lines: list[TrendLine], *, log: bool) -> None:
+    """The y axis of all panels; a mean of 0 or less would vanish from a logarithmic one."""
+    means = [mean for line in lines for _, mean, _ in line.points]
+    means += [line.level for line in lines if line.level is not None]
+    log = log and not any(mean <= 0 for mean in means)
+    if log:
+        _logarithmic(first.set_yscale, first.yaxis, few=_few_decades(means))
+    if log or max(means) >= MANY:
+        first.yaxis.set_major_formatter(FuncFormatter(_short))
+
+
+def _short(value: float, _: object) -> str:
+    """2.5M for 2,500,000, so that bytes do not push the panels apart; .001 stays .001."""
+    return str(EngFormatter(sep="")(value)) if abs(value) >= MANY else f"{value:g}"
+
+
+def _few_decades(values: list[float]) -> bool:
+    """At most two marks, which say little."""
+    return max(values, default=1) < 20 * min(values, default=1)
+
+
+def _logarithmic(set_scale: Callable[[str], None], axis: Axis, *, few: bool) -> None:
+    """Numbers as people write them, at the decades; in between too where there are few of those."""
+    set_scale("log")
+    if few:
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1000 else f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _fill_trend(axes: Axes, panel: list[TrendLine], names: list[str]) -> None:
+    for group in panel:
+        look = _trend_style(names.index(group.name))
+        if group.level is not None:
+            axes.axhline(group.level, color=look["color"], linestyle=look["linestyle"], linewidth=1.0)
+        if group.points:
+            x, mean, sd = zip(*group.points, strict=True)
+            axes.errorbar(x, mean, yerr=sd, **look, capsize=2, elinewidth=0.7)
+
+
+def _trend_style(slot: int) -> dict[str, Any]:
+    colour, style = slot % len(COLOURS), slot // len(COLOURS) % len(STYLES)
+    marker = MARKERS[slot % len(MARKERS)]
+    return {"color": COLOURS[colour], "linestyle": STYLES[style], "marker": marker, "markersize": 4, "linewidth": 1.4}
+
+
+SCATTER_COLUMNS, SIDE = 4, 2.5  # panels side by side, inches
+# told apart by shape and filling as much as by colour
+RELEVANT: dict[str, Any] = {"marker": "o", "color": COLOURS[1], "markersize": 3.5, "markeredgewidth": 0}
+NOT_RELEVANT: dict[str, Any] = {
+    "marker": "*", "color": COLOURS[0], "markerfacecolor": "none", "markersize": 5.5, "markeredgewidth": 0.8
+}  # fmt: skip
+
+
+def draw_scatter(run: Run) -> Figure:
+    """A panel for each setting that has points, in rows as even as they can be."""
+    found = clouds(run)
+    high = -(-len(found) // SCATTER_COLUMNS)
+    wide = -(-len(found) // high)
+    entries = {"relevant": RELEVANT, "not relevant": NOT_RELEVANT}
+    figure = sheet(SIDE * wide, SIDE * high, list(entries))
+    limits = _limits([cloud.x for cloud in found]), _limits([cloud.y for cloud in found])
+    for number, cloud in enumerate(found):
+        axes = figure.add_subplot(high, wide, number + 1)
+        frame(axes, wrapped(cloud.title, SIDE))
+        _fill_scatter(axes, cloud)
+        axes.set(xlim=limits[0], ylim=limits[1], xticks=[], yticks=[])
+    legend(figure, [(Line2D([], [], linestyle="none", **look), name) for name, look in entries.items()])
+    return figure
+
+
+def _limits(values: list[Array]) -> tuple[float, float]:
+    """Of all panels, with a margin."""
+    low, high = min(map(np.min, values)), max(map(np.max, values))
+    margin = 0.05 * (high - low) or 1.0
+    return float(low - margin), float(high + margin)
+
+
+def _fill_scatter(axes: Axes, cloud: Cloud) -> None:
+    for chosen, look in ((~cloud.relevant, NOT_RELEVANT), (cloud.relevant, RELEVANT)):
+        axes.plot(cloud.x[chosen], cloud.y[chosen], linestyle="none", **look)
+    for spine in axes.spines.values():  # without ticks, a box says where the panel ends
+        spine.set_visible(True)

@@ -1,4 +1,4 @@
-"""The privacy cards of a run for the page and the terminal: figures in a row, sentences below.
+"""The privacy cards of a run as plain data: figures in a row, sentences below.
 
 Settings whose cards are equal share one. A manifest of an older version has a statement in the place of a card.
 """
@@ -6,13 +6,7 @@ Settings whose cards are equal share one. A manifest of an older version has a s
 import json
 from typing import Any
 
-from rich import box
-from rich.console import Group
-from rich.table import Table
-from rich.text import Text
-
-from foltr.lab.reporting.labels import Setting, setting_name
-from foltr.lab.reporting.numbers import NOTHING
+from foltr.lab.reporting.labels import NOTHING, Setting, setting_name
 
 COLUMNS = ("nominal ε", "one round", "whole run, a user", "against the server", "noise shares")
 _NAMED = 4  # settings that are listed by name
@@ -34,24 +28,6 @@ def privacy_cards(settings: list[Setting]) -> list[dict[str, Any]]:
         }
         for card, names in found.values()
     ]
-
-
-def terminal_cards(settings: list[Setting]) -> Group:
-    """The same for a terminal of 80 columns."""
-    entries = privacy_cards(settings)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("setting", *COLUMNS):
-        table.add_column(name, justify="left" if name == "setting" else "right", overflow="fold")
-    for entry in entries:
-        table.add_row(Text(entry["settings"]), *map(Text, entry["figures"]))
-    return Group(table, *(part for entry in entries for part in _said(entry)))
-
-
-def _said(entry: dict[str, Any]) -> list[Any]:
-    listed = Table.grid(padding=(0, 1))
-    for sentence in entry["sentences"]:
-        listed.add_row("-", Text(sentence))
-    return [Text(f"\n{entry['kind']} ({entry['settings']})", style="bold"), listed]
 
 
 def _settings(names: list[str], among: int) -> str:

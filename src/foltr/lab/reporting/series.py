@@ -1,15 +1,44 @@
-"""Curves as numbers: few enough points to draw, the spread over runs, and a caption that says what was done.
+"""What pictures show, as numbers: learning curves, trends along one number, scatters, and their captions.
 
-OnlineMetrics metrics jump from round to round, so each run is averaged in up to 100 bins before runs are compared;
-all other metrics are levels and keep the last value of each of up to 200 bins.
+Curves: online metrics jump from round to round, so each run is averaged in up to 100 bins before runs are compared; all
+other metrics are levels and keep the last value of each of up to 200 bins.
+
+Trends: the final value of a metric along one number, such as quality against epsilon. A figure asks for one by `trend`:
+
+    x        a key, looked up in the setting's record (`privacy.run.epsilon` of its card) and then in its spec; or a
+             table from the value of the figure's `columns` key to the key of that panel (others are not drawn)
+    name     words for x, or a table of them
+    metrics  metrics to draw together in one picture, a line each; else one picture for each metric of the figure
+    y        what these have in common
+    log      logarithmic x
+    log_y    logarithmic y; or a list of the metrics whose y is
+
+A setting whose x is missing or infinite is drawn as a horizontal line: the reference for the others.
+
+Scatters: points in a plane with a grade each, such as documents by their features, one panel for each setting. A figure
+asks for one by `scatter = { x, y, grade, name }`: three metrics whose rounds are the points (the same round of all
+three is one point) and a name for the axes. The first fold and seed of a setting are drawn.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import polars as pl
 
-from foltr.lab.records import OFFLINE, ONLINE, Rows, Run
-from foltr.lab.reporting.labels import Setting, data_names, figure_metrics, picture_name, scatter_metrics
+from foltr.lab.records import OFFLINE, ONLINE, Rows, Run, statistics
+from foltr.lab.reporting.labels import (
+    Setting,
+    data_names,
+    described,
+    figure_metrics,
+    metric_name,
+    picture_name,
+    plain,
+    scatter_metrics,
+    setting_name,
+    shared_start,
+    value_of,
+)
 from foltr.types import Array
 
 MOST_ONLINE, MOST_OTHER = 100, 200
@@ -56,11 +85,11 @@ def curves_of(rows: Rows, metric: str) -> dict[int, Curve]:
 
 def _binned(rows: Rows, metric: str) -> Rows:
     """The metric's rows with the bin each falls into; the first and the last round keep a place."""
-    kept = rows.filter((pl.col("metric") == metric) & pl.col("value").is_finite())
+    chosen = rows.filter((pl.col("metric") == metric) & pl.col("value").is_finite())
     place = pl.col("round").rank("dense").over("setting").cast(pl.Int64) - 1
     count = pl.col("round").n_unique().over("setting").cast(pl.Int64)
     bins = pl.min_horizontal(pl.lit(_most(metric), dtype=pl.Int64), count)
-    return kept.with_columns(bin=place * bins // count)
+    return chosen.with_columns(bin=place * bins // count)
 
 
 def _most(metric: str) -> int:
@@ -75,13 +104,13 @@ def interactions_a_round(setting: dict[str, Any]) -> float:
 
 def caption(run: Run, *metrics: str) -> str:
     """What is drawn: metrics, data, runs, the band, the smoothing and the published points."""
-    figure, kept = run.manifest.get("figure") or {}, run.rows.filter(pl.col("metric").is_in(metrics))
+    figure, chosen = run.manifest.get("figure") or {}, run.rows.filter(pl.col("metric").is_in(metrics))
     parts = [headline(picture_name(run.manifest, metrics), run.manifest.get("settings") or [])]
-    parts.append(_runs_and_band(run, kept))
+    parts.append(_runs_and_band(run, chosen))
     if figure.get("trend"):
         return " ".join(parts)
-    if metrics[0] in ONLINE and kept["round"].n_unique() > MOST_ONLINE:
-        parts.append(f"OnlineMetrics values jump from round to round: each run is averaged in {MOST_ONLINE} bins.")
+    if metrics[0] in ONLINE and chosen["round"].n_unique() > MOST_ONLINE:
+        parts.append(f"Online values jump from round to round: each run is averaged in {MOST_ONLINE} bins.")
     if figure.get("published") and figure.get("metric") == metrics[0]:
         parts.append("Hollow markers: values published in the paper.")
     return " ".join(parts)
@@ -93,13 +122,142 @@ def headline(name: str, settings: list[Setting]) -> str:
     return f"{proud} on {data_names(settings)}."
 
 
-def _runs_and_band(run: Run, kept: Rows) -> str:
-    sizes = kept.select("setting", "fold", "seed").unique().group_by("setting").len()["len"].to_list()
+def _runs_and_band(run: Run, chosen: Rows) -> str:
+    sizes = chosen.select("setting", "fold", "seed").unique().group_by("setting").len()["len"].to_list()
     most = max(sizes, default=0)
     if most == 1:
         return "One run a line: no band."
-    folds, seeds = kept["fold"].n_unique(), kept["seed"].n_unique()
+    folds, seeds = chosen["fold"].n_unique(), chosen["seed"].n_unique()
     made = f" ({folds} folds × {seeds} seeds)" if folds * seeds == most and min(folds, seeds) > 1 else ""
     trend = (run.manifest.get("figure") or {}).get("trend")
     mean, spread = ("Point", "bar") if trend else ("Line", "band")
     return f"{mean}: mean over {most} runs{made}; {spread}: ±\N{NO-BREAK SPACE}1 standard deviation over runs."
+
+
+TrendPoint = tuple[float | None, float, float]  # x, mean, sd
+
+
+class TrendLine(NamedTuple):
+    """One line: points along x, or a horizontal line where x is missing or infinite."""
+
+    name: str
+    points: list[tuple[float, float, float]]  # x, mean, sd
+    level: float | None
+
+
+def trend_lines(run: Run, *metrics: str) -> dict[str, list[TrendLine]]:
+    """panel -> its lines."""
+    measured, drawn = statistics(run.rows), _settings_with_x(run)
+    names = _line_names(run.manifest["figure"], [setting for setting, _, _ in drawn], metrics)
+    found: dict[str, dict[str, list[TrendPoint]]] = {}
+    for setting, panel, key in drawn:
+        cells = measured.get(setting["index"], {})
+        for metric in [metric for metric in metrics if metric in cells]:
+            point = (_x(setting, key), cells[metric]["mean"], cells[metric]["sd"])
+            found.setdefault(panel, {}).setdefault(names[setting["index"], metric], []).append(point)
+    return {panel: [_trend_line(name, points) for name, points in lines.items()] for panel, lines in found.items()}
+
+
+def _settings_with_x(run: Run) -> list[tuple[Setting, str, str]]:
+    """Settings whose panel has an x, with both."""
+    figure, found = run.manifest["figure"], []
+    for setting in run.manifest.get("settings") or []:
+        panel = plain(value_of(setting, figure["columns"])) if figure.get("columns") else ""
+        key = of_panel(figure["trend"]["x"], panel)
+        if key is not None:
+            found.append((setting, panel, key))
+    return found
+
+
+def of_panel(said: str | dict[str, str], panel: str) -> str | None:
+    """What is said for one panel: the same for all, or its entry of a table."""
+    return said.get(panel) if isinstance(said, dict) else said
+
+
+def x_name(trend: dict[str, Any], panel: str) -> str:
+    """Words for the panel's x, else its key."""
+    return of_panel(trend.get("name") or {}, panel) or of_panel(trend["x"], panel) or ""
+
+
+def _line_names(
+    figure: dict[str, Any], settings: list[Setting], metrics: tuple[str, ...]
+) -> dict[tuple[int, str], str]:
+    """(setting, metric) -> the settings' line, the metric drawn with others, or both where both are several."""
+    lines = {setting["index"]: described(setting, list(figure.get("lines") or [])) for setting in settings}
+    if not figure["trend"].get("metrics"):
+        return {(index, metric): line or "all settings" for index, line in lines.items() for metric in metrics}
+    full = [metric_name(metric) for metric in metrics]
+    short = dict(zip(metrics, (name.removeprefix(shared_start(full)) for name in full), strict=True))
+    several = len(set(lines.values())) > 1
+    return {
+        (index, metric): f"{line}, {short[metric]}" if several and line else short[metric]
+        for index, line in lines.items()
+        for metric in metrics
+    }
+
+
+def _trend_line(name: str, points: list[TrendPoint]) -> TrendLine:
+    levels = [mean for x, mean, _ in points if x is None]
+    return TrendLine(
+        name, sorted((x, mean, sd) for x, mean, sd in points if x is not None), levels[0] if levels else None
+    )
+
+
+def _x(setting: Setting, key: str) -> float | None:
+    place: Any = setting
+    for part in key.split("."):
+        place = place.get(part) if isinstance(place, dict) else None
+    found = value_of(setting, key) if place is None else place
+    number = isinstance(found, int | float) and not isinstance(found, bool) and math.isfinite(found)
+    return float(found) if number else None
+
+
+class Cloud(NamedTuple):
+    """The points of one setting."""
+
+    title: str
+    x: Array  # [points]
+    y: Array  # [points]
+    relevant: Array  # [points] bool
+
+
+def clouds(run: Run) -> list[Cloud]:
+    """Settings in their order; those without points are left out."""
+    figure, settings = run.manifest.get("figure") or {}, run.manifest.get("settings") or []
+    rows, found = _scatter_rows(run), []
+    for setting in settings if figure.get("scatter") else []:
+        points = _scatter_points(rows.filter(pl.col("setting") == setting["index"]), figure["scatter"])
+        title = described(setting, list(figure.get("lines") or [])) or setting_name(setting)
+        if len(points):
+            x, y, grade = (points[key].to_numpy() for key in ("x", "y", "grade"))
+            found.append(Cloud(title if len(settings) > 1 else "", x, y, grade > 0))
+    return found
+
+
+def scatter_caption(run: Run) -> str:
+    """What the axes are, the data, the marks, and of how many runs this is one."""
+    runs = max(
+        _scatter_rows(run).select("setting", "fold", "seed").unique().group_by("setting").len()["len"], default=0
+    )
+    return " ".join(
+        [
+            headline(run.manifest["figure"]["scatter"].get("name") or "points", run.manifest.get("settings") or []),
+            "Filled circles: relevant (grade above 0); hollow stars: not relevant.",
+            "One run a panel." if runs == 1 else f"The first of {runs} runs in each panel.",
+            "All panels have the same limits.",
+        ]
+    )
+
+
+def _scatter_rows(run: Run) -> Rows:
+    return run.rows.filter(pl.col("metric").is_in(scatter_metrics(run.manifest)) & pl.col("value").is_finite())
+
+
+def _scatter_points(rows: Rows, scatter: dict[str, str]) -> pl.DataFrame:
+    """Columns x, y, grade, in the order of rounds; a round that lacks one of them is no point."""
+    first = rows.sort("fold", "seed").filter(*(pl.col(key) == pl.col(key).first() for key in ("fold", "seed")))
+    x, y, grade = (
+        first.filter(pl.col("metric") == scatter[key]).select("round", pl.col("value").alias(key))
+        for key in ("x", "y", "grade")
+    )
+    return x.join(y, on="round").join(grade, on="round").sort("round")

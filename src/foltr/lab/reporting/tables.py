@@ -1,22 +1,34 @@
-"""Tables: settings x metrics with mean ± sd, and which settings differ from their baseline beyond chance.
+"""Tables of a run: settings by metrics, metrics by metrics, a matrix of choices, gains of clients. Cells are mean ± sd.
 
-Significance is the two-tailed paired t-test over (fold, seed) pairs with Bonferroni's correction: every p is
-multiplied by the number of comparisons made for the metric. Runs of one fold share their queries, so the
-pairs are not fully independent and p reads somewhat low, here as in the papers.
+A figure asks for metric tables by `tables`, a list of
 
-Differs from the papers: nothing in the test; identical samples count as p = 1, a single pair as no test.
+    title    its heading
+    corner   words above the names of the rows
+    rows     names of rows
+    columns  names of columns
+    cell     the metric's name, with {row} and {column} in their places
+    bold     "column" or "row": within each the highest mean is emphasised; absent: none is
+
+and for a matrix by `matrix = { rows, columns, panels = [keys] }`: one number for every pair of choices, with a shade
+from the lowest to the highest number of the page. Gains of clients are listed wherever clients were measured one by one
+and one setting of the panel trains local-only.
 """
 
 import math
 from typing import Any, NamedTuple
 
-import numpy as np
-from scipy.special import stdtr
-
-from foltr.lab.records import DISCOUNTED, OFFLINE, Rows, Run, statistics, summary
+from foltr.errors import SpecError
+from foltr.lab.records import DISCOUNTED, OFFLINE, Run, statistics
 from foltr.lab.reporting.labels import (
     METRIC_NAMES,
+    NOTHING,
+    data_names,
+    described,
+    difference,
     figure_metrics,
+    mean_sd,
+    metric_name,
+    number,
     plain,
     scatter_metrics,
     setting_name,
@@ -24,107 +36,11 @@ from foltr.lab.reporting.labels import (
     value_of,
 )
 from foltr.lab.reporting.layout import baseline_groups
-from foltr.lab.reporting.numbers import NOTHING, mean_sd
-from foltr.types import Array
 
-SIGNIFICANT = 0.05
 OF_TEXTS = (
     *(f"nDCG@10, average, {regime}" for regime in ("Local", "Global", "CS-F-LTR", "pooled")),
     "cover", "found rate", "ms a query", "AUC",
 )  # fmt: skip
-
-
-class Comparison(NamedTuple):
-    """One setting against its baseline; a positive difference favours the setting."""
-
-    setting: int
-    baseline: int
-    pairs: int
-    mean: float
-    baseline_mean: float
-    difference: float
-    t: float
-    p: float  # two-tailed; nan where fewer than two pairs exist
-    corrected_p: float  # Bonferroni
-
-
-def paired_t_tests(
-    rows: Rows,
-    metric: str,
-    baseline_setting: int,
-    *,
-    settings: list[int] | None = None,
-    comparisons: int | None = None,
-) -> list[Comparison]:
-    """Each setting (default: every other one) against the baseline, over the (fold, seed) pairs both have.
-
-    `comparisons` corrects for more tests than these, where several baselines share a table.
-    """
-    values = _values_by_run(rows, metric)
-    return _tests(values, baseline_setting, settings=settings, comparisons=comparisons)
-
-
-def _tests(
-    values: "dict[int, Pairs]", baseline_setting: int, *, settings: list[int] | None, comparisons: int | None
-) -> list[Comparison]:
-    others = sorted(values.keys() - {baseline_setting}) if settings is None else settings
-    count = max(comparisons or len(others), 1)
-    baseline = values.get(baseline_setting, {})
-    return [_test(setting, values.get(setting, {}), baseline_setting, baseline, count) for setting in others]
-
-
-Pairs = dict[tuple[int, int], float]  # (fold, seed) -> value
-
-
-def _values_by_run(rows: Rows, metric: str) -> dict[int, Pairs]:
-    table: dict[int, Pairs] = {}
-    kept = summary(rows).select("setting", "fold", "seed", "metric", "value")
-    for setting, fold, seed, name, value in kept.iter_rows():
-        if name == metric and value is not None and math.isfinite(value):
-            table.setdefault(setting, {})[fold, seed] = value
-    return table
-
-
-def _test(setting: int, ours: Pairs, baseline_setting: int, baseline: Pairs, comparisons: int) -> Comparison:
-    shared = sorted(ours.keys() & baseline.keys())
-    left, right = np.array([ours[k] for k in shared]), np.array([baseline[k] for k in shared])
-    if not shared:
-        return Comparison(setting, baseline_setting, 0, *(math.nan,) * 6)
-    t, p = paired_t(left, right)
-    means = float(left.mean()), float(right.mean()), float((left - right).mean())
-    corrected = p if math.isnan(p) else min(1.0, p * comparisons)
-    return Comparison(setting, baseline_setting, len(shared), *means, t, p, corrected)
-
-
-def paired_t(left: Array, right: Array) -> tuple[float, float]:
-    """t = mean / (sd / sqrt(n)) of the differences, and its two-tailed p with n - 1 degrees of freedom."""
-    gaps = left - right
-    if gaps.size < 2:
-        return math.nan, math.nan
-    mean, sd = float(gaps.mean()), float(gaps.std(ddof=1))
-    if sd == 0.0:  # every pair differs by the same amount: no chance at work, or no difference at all
-        return (0.0, 1.0) if mean == 0.0 else (math.copysign(math.inf, mean), 0.0)
-    t = mean / (sd / math.sqrt(gaps.size))
-    return t, float(2.0 * stdtr(gaps.size - 1, -abs(t)))
-
-
-def mark(test: Comparison) -> str:
-    """▲ better than the baseline, ▼ worse, empty where it may be chance."""
-    if not test.corrected_p < SIGNIFICANT:  # nan is no finding
-        return ""
-    return "▲" if test.difference > 0 else "▼"
-
-
-def significance(run: Run, metric: str) -> list[Comparison]:
-    """Within each panel of the figure (same users, same data), every line against the first one."""
-    values = _values_by_run(run.rows, metric)
-    groups = [[index for index in group if index in values] for group in baseline_groups(run.manifest)]
-    total = sum(max(len(group) - 1, 0) for group in groups)
-    return [
-        test
-        for first, *others in filter(None, groups)
-        for test in _tests(values, first, settings=others, comparisons=total)
-    ]
 
 
 def metrics_of(run: Run) -> list[str]:
@@ -177,3 +93,148 @@ def shown(cell: dict[str, float] | None, usual: int) -> str:
     runs = int(cell["runs"])
     spread = mean_sd(cell["mean"], cell["sd"], runs)
     return spread if runs == usual else f"{spread} ({runs} run{'' if runs == 1 else 's'})"
+
+
+Cell = dict[str, float]  # mean, sd, runs
+Grid = list[list[Cell | None]]  # [rows][columns]; None where the metric was not measured
+
+
+def metric_tables(run: Run) -> list[dict[str, Any]]:
+    """Those with at least one cell: title, note, corner, columns, and the rows of every setting."""
+    wanted = (run.manifest.get("figure") or {}).get("tables") or []
+    return [table for one in wanted if (table := _metric_table(run, one))["settings"]]
+
+
+def _metric_table(run: Run, wanted: dict[str, Any]) -> dict[str, Any]:
+    settings, measured = run.manifest.get("settings") or [], statistics(run.rows)
+    grids = [(setting, _grid(wanted, measured.get(setting["index"], {}))) for setting in settings]
+    filled = [(setting, grid) for setting, grid in grids if _cells(grid)]
+    runs = {int(cell["runs"]) for _, grid in filled for cell in _cells(grid)}
+    return {
+        "title": f"{wanted['title']} ({_range(runs)})",
+        "note": _note(wanted, runs, data_names([setting for setting, _ in filled])),
+        "corner": wanted["corner"],
+        "columns": [plain(column) for column in wanted["columns"]],
+        "settings": [
+            {
+                "name": setting_name(setting) if len(settings) > 1 else "",
+                "rows": _metric_rows(wanted, grid, max(int(cell["runs"]) for cell in _cells(grid))),
+            }
+            for setting, grid in filled
+        ],
+    }
+
+
+def _grid(wanted: dict[str, Any], measured: dict[str, Cell]) -> Grid:
+    def metric(row: Any, column: Any) -> str:
+        return str(wanted["cell"]).replace("{row}", plain(row)).replace("{column}", plain(column))
+
+    return [[measured.get(metric(row, column)) for column in wanted["columns"]] for row in wanted["rows"]]
+
+
+def _cells(grid: Grid) -> list[Cell]:
+    return [cell for row in grid for cell in row if cell is not None]
+
+
+def _range(runs: set[int]) -> str:
+    """ "1 run", "5 runs", "3 to 5 runs"."""
+    low, high = min(runs, default=0), max(runs, default=0)
+    return f"{low} to {high} runs" if low < high else f"{high} run{'' if high == 1 else 's'}"
+
+
+def _note(wanted: dict[str, Any], runs: set[int], data: str) -> str:
+    bold = wanted.get("bold")
+    if bold not in (None, "column", "row"):
+        raise SpecError(f'tables: bold = "{bold}"; say "column" or "row", or leave it out')
+    spread = "mean ± standard deviation over runs" if max(runs, default=0) > 1 else "one run, no standard deviation"
+    return f"On {data}: {spread}." + (f" Bold: the highest mean of its {bold}." if bold else "")
+
+
+def _metric_rows(wanted: dict[str, Any], grid: Grid, runs: int) -> list[dict[str, Any]]:
+    """Cells with fewer than the setting's runs say so."""
+    best = _emphasised(grid, wanted.get("bold"))
+    texts = [["" if cell is None else shown(cell, runs) for cell in row] for row in grid]
+    return [
+        {"name": plain(name), "cells": [{"text": text, "best": top} for text, top in zip(row, tops, strict=True)]}
+        for name, row, tops in zip(wanted["rows"], texts, best, strict=True)
+    ]
+
+
+def _emphasised(grid: Grid, bold: str | None) -> list[list[bool]]:
+    """[rows][columns]"""
+    if bold == "column":
+        turned = [_highest(list(column)) for column in zip(*grid, strict=True)]
+        return [list(row) for row in zip(*turned, strict=True)]
+    return [_highest(row) if bold else [False] * len(row) for row in grid]
+
+
+def _highest(cells: list[Cell | None]) -> list[bool]:
+    """The highest mean, and those that read the same."""
+    means = [math.nan if cell is None else cell["mean"] for cell in cells]
+    top = number(max(filter(math.isfinite, means), default=None))
+    return [math.isfinite(mean) and number(mean) == top for mean in means]
+
+
+CLIENT = "client "  # how the metrics of single clients begin
+
+
+def matrices(run: Run) -> list[dict[str, Any]]:
+    """One table for each panel: title, columns, rows of cells."""
+    figure = run.manifest.get("figure") or {}
+    wanted = figure.get("matrix")
+    if not wanted:
+        return []
+    measured, metric = statistics(run.rows), figure["metric"]
+    panels: dict[str, dict[str, dict[str, float]]] = {}
+    for setting in run.manifest.get("settings") or []:
+        cell = measured.get(setting["index"], {}).get(metric)
+        row, column = (_choice(setting, wanted[key]) for key in ("rows", "columns"))
+        if cell is not None:
+            panels.setdefault(described(setting, wanted["panels"]), {}).setdefault(row, {})[column] = cell["mean"]
+    means = [mean for panel in panels.values() for row in panel.values() for mean in row.values()]
+    return [_matrix_panel(title, rows, min(means), max(means)) | {"metric": metric_name(metric)}
+            for title, rows in panels.items()]  # fmt: skip
+
+
+def _choice(setting: dict[str, Any], keys: list[str]) -> str:
+    """The values of a few keys, those that say nothing (none, false) left out."""
+    values = [value_of(setting, key) for key in keys]
+    words = [key.rsplit(".", 1)[-1].replace("_", " ") if value is True else plain(value)
+             for key, value in zip(keys, values, strict=True) if value not in (None, False)]  # fmt: skip
+    return ", ".join(words)
+
+
+def _matrix_panel(title: str, rows: dict[str, dict[str, float]], low: float, high: float) -> dict[str, Any]:
+    columns = list(dict.fromkeys(column for row in rows.values() for column in row))
+    reach = (high - low) or 1.0
+    cells = [
+        {"name": name, "cells": [_shaded(row.get(column), low, reach) for column in columns]}
+        for name, row in rows.items()
+    ]
+    return {"title": title, "columns": columns, "rows": cells}
+
+
+def _shaded(mean: float | None, low: float, reach: float) -> dict[str, Any]:
+    if mean is None:
+        return {"text": NOTHING, "share": None}
+    return {"text": number(mean, 3).removeprefix("0"), "share": round(100 * (mean - low) / reach)}
+
+
+def gains(run: Run) -> list[dict[str, Any]]:
+    """Every setting against the one of its panel in which clients stayed alone, client by client."""
+    measured, settings = statistics(run.rows), {s["index"]: s for s in run.manifest.get("settings") or []}
+    tables = []
+    for group in baseline_groups(run.manifest):
+        alone = [index for index in group if value_of(settings[index], "personal.kind") == "local_only"]
+        clients = [metric for metric in measured.get(alone[0], {}) if metric.startswith(CLIENT)] if alone else []
+        rows = [_gain(settings[index], measured[index], measured[alone[0]], clients) for index in group if clients]
+        if rows:
+            tables.append({"clients": [client.removeprefix(CLIENT) for client in clients], "rows": rows})
+    return tables
+
+
+def _gain(setting: dict[str, Any], ours: dict[str, Any], alone: dict[str, Any], clients: list[str]) -> dict[str, Any]:
+    pairs = [(ours[client]["mean"], alone[client]["mean"]) for client in clients if client in ours]
+    cells = [{"mean": number(a), "gain": difference(a - b, a), "good": a > b} for a, b in pairs]
+    return {"name": setting_name(setting), "cells": cells, "gain": sum(a > b for a, b in pairs),
+            "lose": sum(a < b for a, b in pairs)}  # fmt: skip

@@ -1,11 +1,15 @@
-"""The settings x metrics table for a terminal of 80 columns."""
+"""What a run says on a terminal of 80 columns: the table of settings by metrics, and its privacy cards."""
+
+from typing import Any
 
 from rich import box
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from foltr.lab.records import Run
-from foltr.lab.reporting.labels import data_name, data_sets, is_synthetic, metric_name
+from foltr.lab.reporting.labels import Setting, data_name, data_sets, is_synthetic, metric_name
+from foltr.lab.reporting.privacy import COLUMNS, privacy_cards
 from foltr.lab.reporting.tables import main_metrics, settings_table
 
 
@@ -31,3 +35,21 @@ def _footnote(run: Run) -> str:
     if run.manifest.get("quick"):
         parts.append("quick form: reduced, not comparable with the papers")
     return "\n".join(parts)
+
+
+def terminal_cards(settings: list[Setting]) -> Group:
+    """The same for a terminal of 80 columns."""
+    entries = privacy_cards(settings)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("setting", *COLUMNS):
+        table.add_column(name, justify="left" if name == "setting" else "right", overflow="fold")
+    for entry in entries:
+        table.add_row(Text(entry["settings"]), *map(Text, entry["figures"]))
+    return Group(table, *(part for entry in entries for part in _said(entry)))
+
+
+def _said(entry: dict[str, Any]) -> list[Any]:
+    listed = Table.grid(padding=(0, 1))
+    for sentence in entry["sentences"]:
+        listed.add_row("-", Text(sentence))
+    return [Text(f"\n{entry['kind']} ({entry['settings']})", style="bold"), listed]

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from foltr.lab import records
-from foltr.lab.runs.run import compute, finish, prepare, results
+from foltr.lab.records import Rows
+from foltr.lab.runs.run import finish, prepare, results, run_missing
 from foltr.lab.spec.parse import plan
 from foltr.rankers.trained import Ranker
-from foltr.lab.records import Rows
 
 
 class Spec(dict[str, Any]):
@@ -38,6 +38,6 @@ class Result(NamedTuple):
 def run(spec: Spec | dict[str, Any], *, out: str | Path = "runs", jobs: int = 1) -> Result:
     """Runs a spec to its end and reads it back. With jobs > 1 call it under `if __name__ == "__main__":`."""
     prepared = prepare(plan(dict(spec)), Path(out))
-    for _ in compute(prepared, jobs=jobs):
+    for _ in run_missing(prepared, jobs=jobs):
         pass
     return Result(finish(prepared))

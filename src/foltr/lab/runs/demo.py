@@ -5,10 +5,10 @@ from typing import Any
 
 from rich.console import Console
 
+from foltr.lab.runs.progress import run_plan
 from foltr.lab.runs.run import results
-from foltr.lab.runs.progress import carry_out
-from foltr.lab.spec.setting import Plan
 from foltr.lab.spec.parse import plan
+from foltr.lab.spec.setting import Plan
 
 _DATA = {"name": "synthetic-mq2007@600", "folds": "1-2"}
 _CLIENTS = {"clients": 200, "interactions": 4, "rounds": 300}
@@ -57,11 +57,11 @@ def tour(out: Path, *, quiet: bool = False) -> dict[str, Any]:
         "lines": ["part"],
         "x": "interactions",
     }
-    run = carry_out(tour_plan(), out, quiet=quiet, extra={"figure": figure})
+    run = run_plan(tour_plan(), out, quiet=quiet, extra={"figure": figure})
     page = write_page([run.dir], run.dir / "report.html")
     console.print(terminal_table(run))
     console.print(
-        "\nOffline: the final ranker on queries that it never saw. OnlineMetrics: the lists that users saw while it learned. "
+        "\nOffline: the final ranker on queries that it never saw. Online: the lists that users saw while it learned. "
         "The noise of FPDGD protects only in the sum over all clients, and its ε is the paper's nominal one: the page "
         "says what that means.",
         highlight=False,

@@ -1,14 +1,14 @@
-"""The planner: which releases a federation of this size should make for a wish of privacy, and how good it will be.
+"""The planner: how many releases a federation of this size should make for a privacy target, and how good it will be.
 
-Candidates differ in how often a person's update is released (fewer releases: more searches in each, less noise), in
-the clip, and in whether everybody takes part or two halves by turns. Noise is sized for the holders that are left after
-dropouts. Each candidate is tried in simulation with the machine code of the lab. Of those that cannot be told from the
-best one, everybody at once and the most releases are recommended: people then profit earlier. What it will bring, what
-no privacy would and what each person has alone come from further runs which the choice did not see: the best of many
-trials looks better than it is.
+Candidates differ in how often a client's update is released (fewer releases: more searches in each, less noise), in the
+clip, and in whether all clients take part in every round or two halves alternate. Noise is sized for the clients that
+remain after dropouts. Each candidate is simulated with the compiled engine. Among candidates within one standard error
+of the best, the planner prefers all clients in every round and then the most releases, because clients benefit earlier.
+Expected quality, quality without privacy and quality of local-only training come from seeds that the selection did not
+use: the best of many trials is biased upwards.
 
-A simulation has at most so many people as fit into `SEARCHES` of them; the noise of the mean is that of the real
-number. The shares of noise are drawn as their sum, which has the same distribution.
+A simulation has at most as many clients as fit into `MAX_SEARCHES` searches; the noise of its mean is that of the real
+number of clients. The clients' noise shares are drawn as their sum, which has the same distribution.
 
 Differs from the paper: no paper plans.
 """
@@ -19,16 +19,18 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from rich import box
+from rich.table import Table
 
 from foltr.clicks import Users, behaviour
+from foltr.errors import SpecError
+from foltr.federation.round import Federated, Task
+from foltr.federation.schedule import in_turn
 from foltr.lab.data import catalog
 from foltr.lab.data.dataset import Fold
 from foltr.lab.simulation import compiled
 from foltr.lab.simulation.compiled import Compiled
-from foltr.errors import SpecError
 from foltr.lab.simulation.evaluation import offline_quality
-from foltr.federation.schedule import in_turn
-from foltr.federation.round import Federated, Task
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.calibration import gaussian_epsilon, noise_multiplier
 from foltr.privacy.mechanisms import NoPrivacy, clip_updates
@@ -38,41 +40,44 @@ from foltr.types import Array
 
 DATA = "synthetic-mq2007@600"
 RELEASES = (1, 2, 5, 10, 20, 50)
-TURNS = (5, 10)  # releases a person that are also tried with two halves by turns
-CLIPS = (0.5, 1.0)  # of the usual norm of an update
-PEOPLE, SEARCHES = 2000, 200_000  # most of them in a simulation
-LOOK = (1, 2, 3)  # seeds to choose by
-FRESH = (4, 5, 6, 7, 8)  # seeds to tell by what the choice is worth
-NEAR = 0.01  # nDCG@10 that privacy may cost to be called good
-FEWER = (1 / 2, 1 / 4, 1 / 8, 1 / 16)  # of the noise, when looking for what would help
-_ALONE = 20  # people who are followed learning alone
+HALVED_RELEASES = (5, 10)  # releases of a client that are also tried with alternating halves
+CLIPS = (0.5, 1.0)  # of the median norm of an update
+MAX_EPSILON = 1000  # e^1000 is no protection, and beyond it the closed forms overflow
+MAX_CLIENTS, MAX_SEARCHES = 2000, 200_000  # upper limits of a simulation
+SELECTION_SEEDS = (1, 2, 3)  # the choice is made on these seeds
+EVALUATION_SEEDS = (4, 5, 6, 7, 8)  # and measured on these
+AFFORDABLE = 0.01  # nDCG@10 that privacy may cost for the verdict "good"
+NOISE_FRACTIONS = (1 / 2, 1 / 4, 1 / 8, 1 / 16)  # of the noise, when looking for a federation that is large enough
+_LOCAL_ONLY = 20  # clients of which local-only training is simulated
 
 
 class Target(NamedTuple):
+    """The guarantee that is asked for, and the federation that asks."""
+
     clients: int
     epsilon: float
     delta: float
     weeks: int
-    searches: int = 40  # of a person in a week
+    searches: int = 40  # of a client in a week
     dropout: float = 0.1
     data: str = DATA
 
     @property
     def total(self) -> int:
-        """Searches of a person in all."""
+        """Searches of one client over all weeks."""
         return self.weeks * self.searches
 
 
 class Candidate(NamedTuple):
-    releases: int  # of one person
-    halves: bool  # two halves by turns
+    releases: int  # of one client
+    halves: bool  # two halves of the clients alternate
     interactions: int  # in a release
     clip: float
-    multiplier: float  # deviation of the noise in a sum, over the clip
-    holders: int  # of noise in a round, after dropouts
+    multiplier: float  # stddev of the noise in a sum / clip
+    noise_contributors: int  # clients in a round, after dropouts
 
 
-class Tried(NamedTuple):
+class Trial(NamedTuple):
     """nDCG@10, one value a seed."""
 
     candidate: Candidate
@@ -87,87 +92,89 @@ class Tried(NamedTuple):
         return float(np.std(self.values, ddof=1)) if len(self.values) > 1 else 0.0
 
 
-class Bench(NamedTuple):
-    """What simulations run on: the same people, searches and clicks for every candidate of a seed."""
+class Simulation(NamedTuple):
+    """Data and engines: the same clients, searches and clicks for every candidate of a seed."""
 
-    wish: Target
+    target: Target
     fold: Fold
     engines: dict[int, Compiled]
-    people: int
+    clients: int
 
 
-def check(wish: Target) -> None:
-    """Refuses what cannot be planned, with the range that can."""
-    rules = {
-        f"clients = {wish.clients}: a federation needs two people at least": wish.clients >= 2,
-        f"epsilon = {wish.epsilon:g}: use a positive number, such as 1": 0 < wish.epsilon < math.inf,
-        f"delta = {wish.delta:g}: use a number between 0 and 1, such as 1e-5": 0 < wish.delta < 1,
-        f"weeks = {wish.weeks}: use one week at least": wish.weeks >= 1,
-        f"searches = {wish.searches}: use one search a week at least": wish.searches >= 1,
-        f"dropout = {wish.dropout:g}: use a share from 0 to below 1, such as 0.1": 0 <= wish.dropout < 1,
+def check(target: Target) -> None:
+    """Refuses values outside the range that can be planned, and states the range."""
+    limits = {
+        f"clients = {target.clients}: a federation needs at least two clients": target.clients >= 2,
+        f"epsilon = {target.epsilon:g}: use a number above 0 and up to {MAX_EPSILON:,}, such as 1": (
+            0 < target.epsilon <= MAX_EPSILON
+        ),
+        f"delta = {target.delta:g}: use a number between 0 and 1, such as 1e-5": 0 < target.delta < 1,
+        f"weeks = {target.weeks}: use at least one week": target.weeks >= 1,
+        f"searches = {target.searches}: use at least one search a week": target.searches >= 1,
+        f"dropout = {target.dropout:g}: use a share from 0 to below 1, such as 0.1": 0 <= target.dropout < 1,
     }
-    for complaint, fine in rules.items():
+    for complaint, fine in limits.items():
         if not fine:
             raise SpecError(complaint)
 
 
-def bench(wish: Target) -> Bench:
-    """Loads the data and makes the engines."""
-    check(wish)
-    fold = catalog.load(wish.data, fold=1)
-    people = min(wish.clients, PEOPLE, max(20, SEARCHES // wish.total))
+def prepare(target: Target) -> Simulation:
+    """Loads the data and builds one engine a seed."""
+    check(target)
+    fold = catalog.load(target.data, fold=1)
+    clients = min(target.clients, MAX_CLIENTS, max(20, MAX_SEARCHES // target.total))
     users = (behaviour(Users(), grades=fold.grades),)
     threads = min(2, os.cpu_count() or 1)
 
     def engine(seed: int) -> Compiled:
-        federation = Federated(people, 1, 1)
+        federation = Federated(clients, 1, 1)
         task = Task(fold.train, fold.grades, users, Linear(), Pdgd(), federation, NoPrivacy(), seed)
         return compiled.engine(task, threads)
 
-    return Bench(wish, fold, {seed: engine(seed) for seed in (*LOOK, *FRESH)}, people)
+    return Simulation(target, fold, {seed: engine(seed) for seed in (*SELECTION_SEEDS, *EVALUATION_SEEDS)}, clients)
 
 
-def candidates(bench: Bench) -> list[Candidate]:
-    """All that are worth trying with the searches that people make."""
+def candidates(simulation: Simulation) -> list[Candidate]:
+    """All combinations that the clients' searches allow."""
     return [
-        _candidate(bench, releases, factor, halves=halves)
+        _candidate(simulation, releases, factor, halves=halves)
         for releases in RELEASES
-        if releases <= bench.wish.total
+        if releases <= simulation.target.total
         for halves in (False, True)
-        if not halves or (releases in TURNS and bench.wish.clients >= 4)
+        if not halves or (releases in HALVED_RELEASES and simulation.target.clients >= 4)
         for factor in CLIPS
     ]
 
 
-def _candidate(bench: Bench, releases: int, factor: float, *, halves: bool) -> Candidate:
-    wish, interactions = bench.wish, bench.wish.total // releases
-    taking_part = wish.clients // (2 if halves else 1)
-    clip = float(f"{factor * _usual_norm(bench, interactions):.2g}")
-    multiplier = noise_multiplier(wish.epsilon, wish.delta, releases)
-    holders = max(1, math.floor(taking_part * (1 - wish.dropout)))
-    return Candidate(releases, halves, interactions, clip, multiplier, holders)
+def _candidate(simulation: Simulation, releases: int, factor: float, *, halves: bool) -> Candidate:
+    target, interactions = simulation.target, simulation.target.total // releases
+    taking_part = target.clients // (2 if halves else 1)
+    clip = float(f"{factor * _median_norm(simulation, interactions):.2g}")
+    multiplier = noise_multiplier(target.epsilon, target.delta, releases)
+    noise_contributors = max(1, math.floor(taking_part * (1 - target.dropout)))
+    return Candidate(releases, halves, interactions, clip, multiplier, noise_contributors)
 
 
-def _usual_norm(bench: Bench, interactions: int) -> float:
-    """Of an update of the first release: the median over some people."""
-    engine, people = bench.engines[LOOK[0]], np.arange(min(bench.people, _ALONE))
-    start = _start(bench)
-    moved, _ = engine.train(start, people, np.full(len(people), interactions), round=1)
+def _median_norm(simulation: Simulation, interactions: int) -> float:
+    """Median norm of a first update, over some clients."""
+    engine, clients = simulation.engines[SELECTION_SEEDS[0]], np.arange(min(simulation.clients, _LOCAL_ONLY))
+    start = _start(simulation)
+    moved, _ = engine.train(start, clients, np.full(len(clients), interactions), round=1)
     return max(float(np.median(np.sqrt(np.square(moved - start).sum(axis=1)))), 1e-3)
 
 
-def _start(bench: Bench) -> Array:
-    return Linear().init(bench.fold.train.features.shape[1], 0)
+def _start(simulation: Simulation) -> Array:
+    return Linear().init(simulation.fold.train.features.shape[1], 0)
 
 
-def tried(bench: Bench) -> Iterator[Tried]:
-    """Every candidate, one after the other."""
-    for candidate in candidates(bench):
-        yield Tried(candidate, _qualities(bench, candidate, LOOK))
+def trials(simulation: Simulation) -> Iterator[Trial]:
+    """Simulates every candidate, one after the other."""
+    for candidate in candidates(simulation):
+        yield Trial(candidate, _qualities(simulation, candidate, SELECTION_SEEDS))
 
 
-def chosen(found: list[Tried]) -> Candidate:
-    """Of those within a standard error of the best: everybody before halves, then most releases, then the better."""
+def choose(found: list[Trial]) -> Candidate:
+    """Within a standard error of the best: all clients before halves, then the most releases, then the higher mean."""
     spread = math.sqrt(np.mean([one.sd**2 for one in found]))
     error = spread * math.sqrt(2 / len(found[0].values))  # of the difference between two of them
     best = max(one.mean for one in found)
@@ -175,87 +182,185 @@ def chosen(found: list[Tried]) -> Candidate:
     return max(near, key=lambda one: (not one.candidate.halves, one.candidate.releases, one.mean)).candidate
 
 
-def _qualities(bench: Bench, candidate: Candidate, seeds: tuple[int, ...], noise: float = 1.0) -> tuple[float, ...]:
-    return tuple(_quality(bench, _learned(bench, candidate, seed, noise)[None])[0] for seed in seeds)
+def _qualities(
+    simulation: Simulation, candidate: Candidate, seeds: tuple[int, ...], noise: float = 1.0
+) -> tuple[float, ...]:
+    return tuple(_quality(simulation, _train(simulation, candidate, seed, noise)[None])[0] for seed in seeds)
 
 
-def _learned(bench: Bench, candidate: Candidate, seed: int, noise: float) -> Array:
-    """The ranker after all releases; `noise`: how much of it, where one asks what less would do."""
-    engine, parameters = bench.engines[seed], _start(bench)
+def _train(simulation: Simulation, candidate: Candidate, seed: int, noise: float) -> Array:
+    """The ranker after all releases; `noise`: fraction of the noise, to estimate a larger federation."""
+    engine, parameters = simulation.engines[seed], _start(simulation)
     groups = 2 if candidate.halves else 1
-    in_round = max(1, bench.people // groups)
-    staying = max(1, round(in_round * (1 - bench.wish.dropout)))
+    in_round = max(1, simulation.clients // groups)
+    staying = max(1, round(in_round * (1 - simulation.target.dropout)))
     steps = np.full(staying, candidate.interactions)
-    for turn in range(1, candidate.releases * groups + 1):
-        chosen = in_turn(bench.people, in_round, seed=seed, round=turn)
-        lost = stream(seed, round=turn, purpose="choice").permutation(len(chosen))[staying:]
-        updates, _ = engine.train(parameters, np.delete(chosen, lost), steps, round=turn)
+    for number in range(1, candidate.releases * groups + 1):
+        chosen = in_turn(simulation.clients, in_round, seed=seed, round=number)
+        lost = stream(seed, round=number, purpose="choice").permutation(len(chosen))[staying:]
+        updates, _ = engine.train(parameters, np.delete(chosen, lost), steps, round=number)
         if math.isfinite(candidate.clip):
             clip_updates(updates, parameters, clip=candidate.clip, norm="l2")
         parameters = updates.mean(axis=0)
         if candidate.multiplier:
-            deviation = noise * candidate.multiplier * candidate.clip / candidate.holders
-            parameters = parameters + deviation * stream(seed, round=turn, purpose="noise").normal(len(parameters))
+            stddev = noise * candidate.multiplier * candidate.clip / candidate.noise_contributors
+            parameters = parameters + stddev * stream(seed, round=number, purpose="noise").normal(len(parameters))
     return parameters
 
 
-def _alone(bench: Bench, seed: int) -> float:
-    """Mean quality of people who learn from their own searches only."""
-    people = np.arange(min(bench.people, _ALONE))
-    steps = np.full(len(people), bench.wish.total)
-    models, _ = bench.engines[seed].train(_start(bench), people, steps, round=1)
-    return float(np.mean(_quality(bench, models)))
+def _local_only(simulation: Simulation, seed: int) -> float:
+    """Mean quality of clients who learn from their own searches only."""
+    clients = np.arange(min(simulation.clients, _LOCAL_ONLY))
+    steps = np.full(len(clients), simulation.target.total)
+    models, _ = simulation.engines[seed].train(_start(simulation), clients, steps, round=1)
+    return float(np.mean(_quality(simulation, models)))
 
 
-def _quality(bench: Bench, models: Array) -> list[float]:
-    measured = offline_quality(Linear(), models, bench.fold.test, bench.fold.grades)[0]
+def _quality(simulation: Simulation, models: Array) -> list[float]:
+    measured = offline_quality(Linear(), models, simulation.fold.test, simulation.fold.grades)[0]
     return [float(one) for one in measured]
 
 
-def what_would_help(bench: Bench, one: Candidate, goal: float) -> dict[str, Any]:
-    """People or epsilon with which the noise is small enough for the goal, and the quality with twice the weeks."""
+def what_would_help(simulation: Simulation, one: Candidate, goal: float) -> dict[str, Any]:
+    """Number of clients, or epsilon, at which quality reaches the goal; and the quality with twice the weeks."""
     longer = one._replace(interactions=2 * one.interactions)
-    helps: dict[str, Any] = {"weeks": 2 * bench.wish.weeks, "ndcg_with_these_weeks": _mean(bench, longer)}
-    for noise in FEWER:
-        if _mean(bench, one, noise) >= goal:
+    helps: dict[str, Any] = {"weeks": 2 * simulation.target.weeks, "ndcg_with_these_weeks": _mean(simulation, longer)}
+    for noise in NOISE_FRACTIONS:
+        if _mean(simulation, one, noise) >= goal:
             mu = math.sqrt(one.releases) / (one.multiplier * noise)
-            people = math.ceil(bench.wish.clients / noise)
-            return helps | {"clients": people, "epsilon": gaussian_epsilon(mu, bench.wish.delta)}
+            clients = math.ceil(simulation.target.clients / noise)
+            return helps | {"clients": clients, "epsilon": gaussian_epsilon(mu, simulation.target.delta)}
     return helps | {"clients": None, "epsilon": None}
 
 
-def _mean(bench: Bench, candidate: Candidate, noise: float = 1.0) -> float:
-    return float(np.mean(_qualities(bench, candidate, FRESH, noise)))
+def _mean(simulation: Simulation, candidate: Candidate, noise: float = 1.0) -> float:
+    return float(np.mean(_qualities(simulation, candidate, EVALUATION_SEEDS, noise)))
 
 
-def concluded(bench: Bench, found: list[Tried]) -> dict[str, Any]:
-    """The plan as plain data: everything that was tried, what is recommended, and a verdict."""
-    best = chosen(found)
-    worth = Tried(best, _qualities(bench, best, FRESH))
-    open_ = Tried(best, _qualities(bench, best._replace(clip=math.inf, multiplier=0.0), FRESH))
-    alone = Tried(best, tuple(_alone(bench, seed) for seed in FRESH))
-    verdict = judged(worth, open_, alone)
+def conclude(simulation: Simulation, found: list[Trial]) -> dict[str, Any]:
+    """The plan as plain data: all candidates, the recommended one, references and a verdict."""
+    best = choose(found)
+    worth = Trial(best, _qualities(simulation, best, EVALUATION_SEEDS))
+    unprotected = Trial(best, _qualities(simulation, best._replace(clip=math.inf, multiplier=0.0), EVALUATION_SEEDS))
+    local_only = Trial(best, tuple(_local_only(simulation, seed) for seed in EVALUATION_SEEDS))
+    verdict = judge(worth, unprotected, local_only)
     return {
-        "wish": bench.wish._asdict(),
+        "target": simulation.target._asdict(),
         "simulated": {
-            "data": bench.fold.name, "note": bench.fold.note, "users": "navigational", "people": bench.people,
-            "runs": len(LOOK), "further_runs": len(FRESH), "metric": "offline nDCG@10",
+            "data": simulation.fold.name, "note": simulation.fold.note, "users": "navigational",
+            "clients": simulation.clients, "runs": len(SELECTION_SEEDS), "further_runs": len(EVALUATION_SEEDS),
+            "metric": "offline nDCG@10",
         },
         "candidates": [{**one.candidate._asdict(), **_measured(one)} for one in found],
         "recommended": {**best._asdict(), **_measured(worth)},
-        "references": {"no privacy": _measured(open_), "alone": _measured(alone)},
+        "references": {"no privacy": _measured(unprotected), "local only": _measured(local_only)},
         "verdict": verdict,
-        "help": None if verdict == "good" else what_would_help(bench, best, open_.mean - NEAR),
+        "help": None if verdict == "good" else what_would_help(simulation, best, unprotected.mean - AFFORDABLE),
     }  # fmt: skip
 
 
-def judged(private: Tried, open_: Tried, alone: Tried) -> str:
-    """good: hardly worse than without privacy; costly: better than alone, beyond chance; else too small."""
-    if private.mean >= open_.mean - NEAR:
+def judge(private: Trial, unprotected: Trial, local_only: Trial) -> str:
+    """good: within `AFFORDABLE` of no privacy; costly: significantly above local-only training; else too small."""
+    if private.mean >= unprotected.mean - AFFORDABLE:
         return "good"
-    error = math.sqrt((private.sd**2 + alone.sd**2) / len(private.values))
-    return "costly" if private.mean > alone.mean + 2 * error else "too small"
+    error = math.sqrt((private.sd**2 + local_only.sd**2) / len(private.values))
+    return "costly" if private.mean > local_only.mean + 2 * error else "too small"
 
 
-def _measured(one: Tried) -> dict[str, Any]:
+def _measured(one: Trial) -> dict[str, Any]:
     return {"ndcg": one.mean, "sd": one.sd, "runs": len(one.values)}
+
+
+def table(plan: dict[str, Any]) -> Table:
+    """All candidates for a terminal of 80 columns; the recommended one is marked."""
+    rows = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("", "releases", "searches each", "clip", "noise / clip", "nDCG@10 ± sd"):
+        rows.add_column(name, justify="left" if name == "" else "right")
+    for one in plan["candidates"]:
+        mark = "→" if _same(one, plan["recommended"]) else ""
+        who = f"{one['releases']}, halves" if one["halves"] else str(one["releases"])
+        row = (mark, who, f"{one['interactions']:,}", f"{one['clip']:g}", f"{one['multiplier']:.3g}", _mean_sd(one))
+        rows.add_row(*row, style="bold" if mark else "")
+    rows.add_section()
+    for name, one in (("recommended", plan["recommended"]), *plan["references"].items()):
+        rows.add_row("", name, "further runs", "", "", _mean_sd(one))
+    return rows
+
+
+def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    return all(one[key] == other[key] for key in ("releases", "halves", "clip"))
+
+
+def _mean_sd(one: dict[str, Any]) -> str:
+    return f"{one['ndcg']:.4f} ± {one['sd']:.4f}"
+
+
+def advice(plan: dict[str, Any]) -> list[str]:
+    """The recommendation, its expected quality, the verdict, what would help, and how it was simulated."""
+    said, *helps = _verdict(plan)
+    if plan["verdict"] == "too small":  # the verdict comes before the recipe
+        return [said, *helps, f"The best candidate: {_what(plan)}", _how_good(plan), _known_from(plan)]
+    return [_what(plan), _how_good(plan), said, *helps, _known_from(plan)]
+
+
+def _what(plan: dict[str, Any]) -> str:
+    target, best = plan["target"], plan["recommended"]
+    days = 7 * target["weeks"] / best["releases"]
+    who = "two alternating halves of the clients" if best["halves"] else "all clients"
+    times = "once" if best["releases"] == 1 else f"{best['releases']} times, every {days:.3g} days"
+    return (
+        f"For epsilon {target['epsilon']:g} at delta {target['delta']:g} per client, {target['clients']:,} clients and "
+        f"{target['weeks']} weeks: {who} take part {times}, with {best['interactions']:,} searches in each "
+        f"update; updates are clipped to an L2 norm of {best['clip']:g}; the noise in each sum has a standard "
+        f"deviation of {best['multiplier'] * best['clip']:.3g} ({best['multiplier']:.3g} times the clip), contributed "
+        f"by {best['noise_contributors']:,} clients, so that {100 * target['dropout']:g} % may drop out. "
+        f"Secure aggregation is required."
+    )
+
+
+def _how_good(plan: dict[str, Any]) -> str:
+    best, none, local_only = plan["recommended"], plan["references"]["no privacy"], plan["references"]["local only"]
+    return (
+        f"Expected nDCG@10 {_mean_sd(best)}; without privacy {_mean_sd(none)}; "
+        f"local-only training {_mean_sd(local_only)}."
+    )
+
+
+def _verdict(plan: dict[str, Any]) -> list[str]:
+    if plan["verdict"] == "good":
+        return [f"This is within {AFFORDABLE:g} of no privacy: the target is affordable."]
+    clients = plan["target"]["clients"]
+    lost = plan["references"]["no privacy"]["ndcg"] - plan["recommended"]["ndcg"]
+    if plan["verdict"] == "costly":
+        said = f"Privacy costs {lost:.3f} nDCG@10, but the federation is still better than local-only training."
+    else:
+        said = (
+            f"{clients:,} clients are too few for this target: with this noise a federation is no better than "
+            f"local-only training."
+        )
+    return [said, _help(plan)]
+
+
+def _help(plan: dict[str, Any]) -> str:
+    helps = plan["help"]
+    longer = f"{helps['weeks']} weeks would bring {helps['ndcg_with_these_weeks']:.4f}"
+    if helps["clients"] is None:
+        most = 1 / NOISE_FRACTIONS[-1]
+        return f"{most:g} times the clients are not enough to come within {AFFORDABLE:g} of no privacy; {longer}."
+    return (
+        f"{helps['clients']:,} clients, or epsilon {helps['epsilon']:.2g}, would bring it within {AFFORDABLE:g} of "
+        f"no privacy; {longer}."
+    )
+
+
+def _known_from(plan: dict[str, Any]) -> str:
+    how, clients = plan["simulated"], plan["target"]["clients"]
+    scaled = ""
+    if how["clients"] < clients:
+        scaled = f", {how['clients']:,} clients simulated with the noise of {clients:,}"
+    note = f" ({how['note']})" if how["note"] else ""
+    return (
+        f"Simulated on {how['data']}{note}, fold 1, {how['users']} users: {how['runs']} runs of each candidate, and "
+        f"{how['further_runs']} further runs of the choice and of its references{scaled}; sd over runs. The order of "
+        f"candidates this close may differ on other data, and real data may be harder or easier."
+    )

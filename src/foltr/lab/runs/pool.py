@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from foltr.errors import FoltrError
-from foltr.lab.simulation import population
-from foltr.lab.silo import runs as silo_runs
 from foltr.lab.runs import store
-from foltr.lab.simulation.evaluation import RunResult, Progress
+from foltr.lab.runs.single import run_setting
+from foltr.lab.silo import runs as silo_runs
+from foltr.lab.simulation import population
+from foltr.lab.simulation.evaluation import Progress, RunResult
 from foltr.lab.spec.setting import AnySetting, SiloSetting
-from foltr.lab.runs.single import execute
 
 
 class Job(NamedTuple):
@@ -47,8 +47,8 @@ class Event(NamedTuple):
 _words: Any = None  # of a worker process: where its ticks go
 
 
-def perform(jobs: list[Job], out: Path, *, processes: int, threads: int) -> Iterator[Event]:
-    """Makes and saves all jobs."""
+def run_jobs(jobs: list[Job], out: Path, *, processes: int, threads: int) -> Iterator[Event]:
+    """Runs all jobs and stores their results."""
     if processes == 1:
         for job in jobs:
             yield from _one(job, out, threads)
@@ -155,8 +155,8 @@ def _one(job: Job, out: Path, threads: int) -> Iterator[Event]:
 
 def _work(job: Job, threads: int) -> Iterator[Progress | RunResult]:
     if isinstance(job.setting, SiloSetting):
-        return silo_runs.execute(job.setting, silo_runs.load(job.setting.data), job.seed)
-    return execute(job.setting, population.load(job.setting.data, job.fold), job.seed, threads)
+        return silo_runs.run_setting(job.setting, silo_runs.load(job.setting.data), job.seed)
+    return run_setting(job.setting, population.load(job.setting.data, job.fold), job.seed, threads)
 
 
 _WORD = 40_000  # interactions between two words: several a second

@@ -14,14 +14,14 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn,
 from rich.table import Table
 from rich.text import Text
 
-from foltr.lab import records
 from foltr.errors import DataMissing, Interrupted
-from foltr.lab.figures import figures as catalogue
+from foltr.lab import records
 from foltr.lab.figures import compare
-from foltr.lab.figures.figures import Figure
+from foltr.lab.figures import figures as catalogue
 from foltr.lab.figures.claims import claims
+from foltr.lab.figures.figures import Figure
+from foltr.lab.runs.run import available, finish, prepare, results, run_missing, to_do, write_json
 from foltr.lab.simulation.population import interactions_in
-from foltr.lab.runs.run import available, compute, finish, prepare, results, to_do, write_json
 from foltr.lab.spec.setting import Plan, Setting, SiloSetting
 
 _SMOOTH = 0.2  # weight of the newest word in the quality that is shown
@@ -32,7 +32,7 @@ class Rate(ProgressColumn):
         return Text(f"{(task.finished_speed or task.speed or 0) / 1000:,.0f} k/s")
 
 
-def carry_out(
+def run_plan(
     plan: Plan, out: Path, *, jobs: int | None = None, quiet: bool = False, extra: dict[str, Any] | None = None
 ) -> records.Run:
     """Computes what is missing with a bar on standard error, then writes and reads back the run."""
@@ -53,7 +53,7 @@ def carry_out(
                 f"stopped: {done} of {len(prepared.jobs)} single runs are kept in {out}; "
                 f"the same command goes on from there"
             ) from None
-    short = {f["name"]: f["shorter_than_shown"] for f in prepared.facts if f["shorter_than_shown"]}
+    short = {f["name"]: f["shorter_than_k"] for f in prepared.facts if f["shorter_than_k"]}
     for name, count in short.items():
         if not quiet:
             console.print(f"{name}: lists shorter than what is shown: {count}; they are shown whole",
@@ -99,7 +99,7 @@ def _follow(console: Console, prepared: Any, missing: list[Any], left: set[int],
     with Progress(*columns, console=console, speed_estimate_period=20) as bar:
         shown = bar.add_task(f"0/{len(missing)} runs", total=total, quality=0.0)
         quality = 0.0
-        for event in compute(prepared, jobs=jobs):
+        for event in run_missing(prepared, jobs=jobs):
             if event.done:
                 left.discard(event.job)
                 bar.update(shown, description=f"{len(missing) - len(left)}/{len(missing)} runs")
@@ -140,7 +140,7 @@ def reproduced(
         "chosen": " ".join(chosen),
         "figure": {"id": figure.id, "question": figure.question, **figure.content.get("figure", {})},
     }
-    run = carry_out(here, out, jobs=jobs, quiet=quiet, extra=extra)
+    run = run_plan(here, out, jobs=jobs, quiet=quiet, extra=extra)
     run = judged(run, figure, missing)
     page = _page(run)
     answer = {
@@ -172,7 +172,7 @@ def chapter(name: str, figures: list[Figure], out: Path, **how: Any) -> list[dic
 
 def judged(run: records.Run, figure: Figure, missing: list[str]) -> records.Run:
     """The run with verdicts, claims and comparisons in its manifest."""
-    from foltr.lab.reporting.tables import paired_t
+    from foltr.lab.reporting.significance import paired_t
 
     content = figure.content
     run.manifest["verdicts"] = compare.verdicts(run, content, missing)

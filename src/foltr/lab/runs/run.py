@@ -19,20 +19,20 @@ import numpy as np
 import polars as pl
 
 import foltr
-from foltr.lab import records
-from foltr.lab.data.dataset import Fold
-from foltr.errors import DataMissing
-from foltr.lab.silo import runs as silo_runs
-from foltr.lab.runs import store
-from foltr.lab.audit.click_guessing import check_audit
-from foltr.lab.simulation.evaluation import RunResult
-from foltr.lab.runs.unlearning import check_forgetting
-from foltr.lab.runs.pool import Event, Job, perform
-from foltr.lab.simulation.population import interactions_in, load, task_of
-from foltr.lab.runs.card import card_of, ledgers_of
-from foltr.lab.spec.setting import AnySetting, Plan, Setting, SiloSetting, folds_of, resolved
-from foltr.lab.spec.parse import labels
 from foltr.atomic import atomic_write, write_arrays, write_text
+from foltr.errors import DataMissing
+from foltr.lab import records
+from foltr.lab.audit.click_guessing import check_audit
+from foltr.lab.data.dataset import Fold
+from foltr.lab.runs import store
+from foltr.lab.runs.card import card_of, ledgers_of
+from foltr.lab.runs.pool import Event, Job, run_jobs
+from foltr.lab.runs.unlearning import check_forgetting
+from foltr.lab.silo import runs as silo_runs
+from foltr.lab.simulation.evaluation import RunResult
+from foltr.lab.simulation.population import interactions_in, load, task_of
+from foltr.lab.spec.parse import labels
+from foltr.lab.spec.setting import AnySetting, Plan, Setting, SiloSetting, folds_of, resolved
 
 
 class Prepared(NamedTuple):
@@ -105,12 +105,12 @@ def to_do(prepared: Prepared) -> list[Job]:
     return sorted(wanted.values(), key=lambda job: job.number)
 
 
-def compute(prepared: Prepared, *, jobs: int | None = None) -> Iterator[Event]:
-    """Makes what is missing."""
+def run_missing(prepared: Prepared, *, jobs: int | None = None) -> Iterator[Event]:
+    """Runs the jobs whose results are not on disk yet."""
     missing = to_do(prepared)
     cores = os.cpu_count() or 1
     processes = max(1, min(jobs or cores, len(missing)))
-    yield from perform(missing, prepared.out, processes=processes, threads=max(1, cores // processes))
+    yield from run_jobs(missing, prepared.out, processes=processes, threads=max(1, cores // processes))
 
 
 def finish(prepared: Prepared, extra: dict[str, Any] | None = None) -> records.Run:
@@ -240,7 +240,7 @@ def _facts(setting: Setting, fold: Fold) -> dict[str, Any]:
         "documents": sum(len(split.labels) for split in splits),
         "features": int(fold.train.features.shape[1]),
         "grades": fold.grades,
-        "shorter_than_shown": short,
+        "shorter_than_k": short,
     }
 
 

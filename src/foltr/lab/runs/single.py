@@ -5,20 +5,20 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from foltr.lab.data.dataset import Fold, select
-from foltr.lab.simulation import compiled
 from foltr.errors import SpecError
+from foltr.federation.round import run
 from foltr.lab.audit.click_guessing import guessing, training
-from foltr.lab.simulation.evaluation import EVALUATED, RunResult, Progress, offline_quality, thin
+from foltr.lab.data.dataset import Fold, select
 from foltr.lab.runs.unlearning import forgotten
+from foltr.lab.simulation import compiled
+from foltr.lab.simulation.evaluation import EVALUATED, Progress, RunResult, offline_quality, thin
 from foltr.lab.simulation.population import Tested, task_of
 from foltr.lab.spec.setting import Setting
-from foltr.federation.round import run
 from foltr.rankers import RankerKind
 from foltr.types import Array
 
 
-def execute(made: Setting, fold: Fold, seed: int, threads: int = 1) -> Iterator[Progress | RunResult]:
+def run_setting(made: Setting, fold: Fold, seed: int, threads: int = 1) -> Iterator[Progress | RunResult]:
     """Ticks on the way, the result at the end."""
     if made.unlearning.method != "none":
         yield from forgotten(made, fold, seed, threads)
@@ -58,7 +58,7 @@ def _check_numbers(made: Setting, parameters: Array, round: int) -> None:
 
 def _audited(made: Setting, fold: Fold, seed: int, threads: int) -> Iterator[Progress | RunResult]:
     """The training, and what can be guessed about messages from its ranker."""
-    for event in execute(training(made), fold, seed, threads):
+    for event in run_setting(training(made), fold, seed, threads):
         if isinstance(event, Progress):
             yield event
             continue

@@ -83,7 +83,7 @@ def facts(made: SiloSetting, loaded: Corpus | Task) -> dict[str, Any]:
         "documents": _size(loaded),
         "features": features.WIDTH,
         "grades": int(loaded.judgments[:, 2].max(initial=0)) + 1 if isinstance(loaded, Corpus) else 0,
-        "shorter_than_shown": 0,
+        "shorter_than_k": 0,
     }
 
 
@@ -100,7 +100,7 @@ def checksum(loaded: Corpus | Task) -> str:
     return digest.hexdigest()[:16]
 
 
-def execute(made: SiloSetting, loaded: Corpus | Task, seed: int) -> Iterator[Progress | RunResult]:
+def run_setting(made: SiloSetting, loaded: Corpus | Task, seed: int) -> Iterator[Progress | RunResult]:
     """One word on the way, the result at the end."""
     began = time.perf_counter()
     ranker: Array = np.empty(0)

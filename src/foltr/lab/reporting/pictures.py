@@ -15,9 +15,7 @@ from typing import Any
 
 from foltr.errors import InputError
 from foltr.lab.records import Run
-from foltr.lab.reporting.scatter import scatter_caption
-from foltr.lab.reporting.series import caption, curve_metrics
-from foltr.lab.reporting.trend import groups
+from foltr.lab.reporting.series import caption, curve_metrics, scatter_caption, trend_lines
 
 PIXELS_AN_INCH = 96
 __all__ = ["caption", "curve_metrics", "curve_png", "curve_svg", "pictures", "scatter_svg"]
@@ -27,7 +25,7 @@ def pictures(run: Run) -> list[list[str]]:
     """The metrics of each picture: one, or those that a trend draws together; none without anything to draw."""
     trend = (run.manifest.get("figure") or {}).get("trend") or {}
     wanted = [trend["metrics"]] if trend.get("metrics") else [[metric] for metric in curve_metrics(run)]
-    return [metrics for metrics in wanted if not trend or groups(run, *metrics)]
+    return [metrics for metrics in wanted if not trend or trend_lines(run, *metrics)]
 
 
 def curve_svg(run: Run, *metrics: str, ids: str = "") -> str:
@@ -50,14 +48,13 @@ def scatter_svg(run: Run, *, ids: str = "") -> str:
 
 def _drawn(run: Run, *metrics: str) -> Any:
     """A curve over rounds, or a trend along one number where the figure asks for it."""
-    from foltr.lab.reporting.drawing import draw
-    from foltr.lab.reporting.trend_drawing import draw_trend
+    from foltr.lab.reporting.drawing import draw, draw_trend
 
     return draw_trend(run, *metrics) if (run.manifest.get("figure") or {}).get("trend") else draw(run, *metrics)
 
 
 def _scattered(run: Run) -> Any:
-    from foltr.lab.reporting.scatter_drawing import draw_scatter
+    from foltr.lab.reporting.drawing import draw_scatter
 
     return draw_scatter(run)
 
