@@ -6,62 +6,33 @@ A figure that needs a run which another figure made finds it here; a command tha
 file appears whole or not at all (`files`). The key covers the setting, the data, the seed and the code that computes.
 """
 
-import ast
 import hashlib
 import json
 import lzma
 import zipfile
 import zlib
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import foltr
-from foltr.lab.simulation.evaluation import RunResult
-from foltr.lab.spec.setting import AnySetting, SiloSetting, resolved
 from foltr.atomic import write_arrays
+from foltr.lab.runs.keys import code_of
+from foltr.lab.simulation.evaluation import RunResult
+from foltr.lab.spec.setting import AnySetting, resolved
 
 ELSEWHERE = "another folder with --out"
 
-_NUMERIC = ("",)  # every module
-_OF_SILOS = _NUMERIC
 
-
-def key_of(made: AnySetting, *, checksum: str, fold: int, seed: int) -> str:
+def key_of(setting: AnySetting, *, checksum: str, fold: int, seed: int) -> str:
     """Names a single run."""
-    plain = resolved(made)
-    plain.pop("part")
+    plain = resolved(setting)
+    for table in ("part", "plugins"):  # the code of plug-ins counts, not where they are
+        plain.pop(table, None)
     plain["data"] = {"checksum": checksum, "fold": fold}
-    plain["runs"] = {"evaluate_every": made.runs.evaluate_every, "seed": seed}
-    code = numeric_code(_OF_SILOS) if isinstance(made, SiloSetting) else numeric_code()
-    content = json.dumps([plain, code], sort_keys=True)
+    plain["runs"] = {"evaluate_every": setting.runs.evaluate_every, "seed": seed}
+    content = json.dumps([plain, code_of(setting)], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:32]
-
-
-@cache
-def numeric_code(modules: tuple[str, ...] = _NUMERIC) -> str:
-    """Changes with the code that computes; comments, docstrings and annotations do not count."""
-    home = Path(foltr.__file__).parent
-    digest = hashlib.sha256()
-    for path in sorted(home.rglob("*.py")):
-        name = path.relative_to(home).with_suffix("").as_posix()
-        if name.startswith(modules):
-            digest.update(ast.dump(_bare(ast.parse(path.read_bytes()))).encode())
-    return digest.hexdigest()
-
-
-def _bare(tree: ast.Module) -> ast.Module:
-    """Without docstrings and annotations of functions."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) is not None:
-            node.body = node.body[1:]
-        if isinstance(node, ast.FunctionDef):
-            node.returns = None
-        if isinstance(node, ast.arg):
-            node.annotation = None
-    return tree
 
 
 def path_of(out: Path, key: str) -> Path:
