@@ -100,11 +100,11 @@ def event_of(privacy: UserLevelDP, *, taking_part: int, releases: int, parameter
     present = 1 if local else taking_part
     if isinstance(privacy, Laplace):
         scale = laplace_scale(privacy.epsilon, releases, privacy.clip)
-        return Event("laplace", "l1", privacy.clip, "l1", scale, against=against, expected=holders, present=present,
-                     parameters=parameters)  # fmt: skip
+        return Event("laplace", "l1", privacy.clip, "l1", scale, against=against, noise_contributors=holders,
+                     present=present, parameters=parameters)  # fmt: skip
     deviation = noise_multiplier(privacy.epsilon, privacy.delta, releases) * privacy.clip
-    return Event("gaussian", "l2", privacy.clip, "l2", deviation, against=against, expected=holders, present=present,
-                 parameters=parameters)  # fmt: skip
+    return Event("gaussian", "l2", privacy.clip, "l2", deviation, against=against, noise_contributors=holders,
+                 present=present, parameters=parameters)  # fmt: skip
 
 
 def clip_updates(updates: Array, start: Array, *, clip: float, norm: Literal["l1", "l2"]) -> Array:
@@ -135,7 +135,9 @@ def protect(
     if isinstance(privacy, Laplace):
         clip_updates(updates, start, clip=clip, norm="l1")
         scale = event.noise / event.bound * clip
-        add_gamma_shares(updates, clients, scale=scale, noise_contributors=event.expected, seed=seed, round=round)
+        add_gamma_shares(
+            updates, clients, scale=scale, noise_contributors=event.noise_contributors, seed=seed, round=round
+        )
         return clip
     norms = clip_updates(updates, start, clip=clip, norm="l2")
     multiplier, following = event.noise / event.bound, clip
@@ -146,5 +148,5 @@ def protect(
         following = next_clip(within + noise, len(norms), clip, quantile=privacy.adaptive)
     for row, client in zip(updates, clients, strict=True):
         draws = stream(seed, round=round, client=int(client), purpose="noise")
-        row += gaussian_share(draws, len(row), stddev=multiplier * clip, noise_contributors=event.expected)
+        row += gaussian_share(draws, len(row), stddev=multiplier * clip, noise_contributors=event.noise_contributors)
     return following

@@ -14,8 +14,7 @@ import math
 
 import msgspec
 
-from foltr.privacy.accounting import pure_epsilon
-from foltr.privacy.events import EVERYBODY, RECIPIENTS, Event
+from foltr.privacy.events import EVERYBODY, RECIPIENTS, Event, pure_epsilon
 from foltr.privacy.mechanisms import Fpdgd, RandomizedResponse
 
 
@@ -23,8 +22,8 @@ def fpdgd_event(privacy: Fpdgd, *, holders: int, parameters: int) -> Event:
     """One round."""
     against = EVERYBODY if holders == 1 else RECIPIENTS
     scale = privacy.sensitivity / privacy.epsilon
-    return Event("fpdgd", "l2", 2 * privacy.radius, "l2", scale, neighbours="replace", against=against,
-                 expected=holders, present=holders, parameters=parameters)  # fmt: skip
+    return Event("fpdgd", "l2", 2 * privacy.radius, "l2", scale, adjacency="replace", against=against,
+                 noise_contributors=holders, present=holders, parameters=parameters)  # fmt: skip
 
 
 def response_event(privacy: RandomizedResponse, *, outcomes: int) -> Event:
@@ -33,7 +32,7 @@ def response_event(privacy: RandomizedResponse, *, outcomes: int) -> Event:
     Whoever tells the truth less often than a guess would is taken for an answer to a yes-or-no question that gives away
     as much: no mechanism of that epsilon gives away more (Kairouz, Oh and Viswanath 2015).
     """
-    said = Event("randomized-response", "outcome", 1.0, "outcome", privacy.p, unit="interaction", neighbours="replace",
+    said = Event("randomized-response", "outcome", 1.0, "outcome", privacy.p, unit="interaction", adjacency="replace",
                  outcomes=outcomes)  # fmt: skip
     if privacy.p * outcomes > 1:
         return said
