@@ -25,7 +25,9 @@ DELTA = 1e-5
 
 
 def gaussian_event(multiplier, *, clip=2.0, holders=3, size=4):
-    return Event("gaussian", "l2", clip, "l2", multiplier * clip, expected=holders, present=holders, parameters=size)
+    return Event(
+        "gaussian", "l2", clip, "l2", multiplier * clip, noise_contributors=holders, present=holders, parameters=size
+    )
 
 
 @pytest.mark.parametrize("multiplier", [0.5, 1.0, 4.0])
@@ -48,7 +50,7 @@ def test_more_releases_tell_more():
 
 @pytest.mark.parametrize(("holders", "truth"), [(1, 1.0), (3, 2.0)])
 def test_laplace_noise_hides_its_bound_over_its_scale(holders, truth):
-    event = Event("laplace", "l1", 2.0, "l1", 2.0 / truth, expected=holders, present=holders, parameters=5)
+    event = Event("laplace", "l1", 2.0, "l1", 2.0 / truth, noise_contributors=holders, present=holders, parameters=5)
     found = lower_bound(worlds.honest(Laplace(clip=2.0), event, trials=TRIALS, seed=3))
     assert 0.75 * truth < found <= truth
 
@@ -114,6 +116,6 @@ def test_noise_in_the_integers_stays_below_the_ledger(holders):
     def total(size):
         return sum(discrete_gaussian(share_variance(variance, holders), size, bits) for _ in range(holders))
 
-    event = Event("discrete-gaussian", "l2", 40.0, "l2", 40.0, expected=holders, present=holders)
+    event = Event("discrete-gaussian", "l2", 40.0, "l2", 40.0, noise_contributors=holders, present=holders)
     found = lower_bound(worlds.integers(total, bound=40, trials=TRIALS), delta=DELTA)
     assert 1 < found <= epsilon({event: 1}, DELTA).epsilon

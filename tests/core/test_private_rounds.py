@@ -70,4 +70,4 @@ def test_with_cohorts_nobody_spends_more_than_the_budget(turns):
 
 def test_noise_for_the_holders_who_are_sure_to_be_there_is_enough_when_others_leave():
     made = task(Gaussian(epsilon=1.0, min_participation=0.5), Federated(8, 3, 1))
-    assert releases_of(made, made.federation).event.expected == 4
+    assert releases_of(made, made.federation).event.noise_contributors == 4

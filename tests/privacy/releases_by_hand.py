@@ -14,5 +14,5 @@ def laplace(scale, **more):
 def response(p, outcomes, **more):
     return Event(
         "randomized-response", "outcome", 1.0, "outcome", p,
-        unit="interaction", neighbours="replace", outcomes=outcomes, **more,
+        unit="interaction", adjacency="replace", outcomes=outcomes, **more,
     )  # fmt: skip

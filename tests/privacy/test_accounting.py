@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from releases_by_hand import gaussian, laplace, response
 
 from foltr.errors import PrivacyError
-from foltr.privacy.accounting import affordable, epsilon, laplace_divergence, pure_epsilon
+from foltr.privacy.accounting import affordable, epsilon, laplace_divergence
 from foltr.privacy.calibration import gaussian_epsilon
-from foltr.privacy.events import RECIPIENTS, Event, one_share, with_present
+from foltr.privacy.events import RECIPIENTS, Event, one_share, pure_epsilon, with_present
 from foltr.privacy.mechanisms import Fpdgd
 from foltr.privacy.papers import fpdgd_event
 
@@ -126,8 +126,8 @@ def test_an_unknown_mechanism_is_refused_with_the_known_ones():
         epsilon({Event("magic", "l2", 1.0, "l2", 1.0): 1}, DELTA)
 
 
-@pytest.mark.parametrize("other", [gaussian(3.0, unit="word"), gaussian(3.0, neighbours="replace"), response(0.5, 3)])
-def test_different_units_or_neighbours_are_not_composed(other):
+@pytest.mark.parametrize("other", [gaussian(3.0, unit="word"), gaussian(3.0, adjacency="replace"), response(0.5, 3)])
+def test_different_units_or_adjacencies_are_not_composed(other):
     with pytest.raises(PrivacyError, match="different kinds cannot be composed"):
         epsilon({gaussian(4.0): 1, other: 1}, DELTA)
 
@@ -151,7 +151,7 @@ def test_an_adversary_who_is_not_named_sees_through():
 @settings(max_examples=20)
 def test_fewer_gaussian_shares_cost_more(expected, missing):
     present = max(1, expected - missing)
-    event = gaussian(20.0, expected=expected, present=present)
+    event = gaussian(20.0, noise_contributors=expected, present=present)
     exact = gaussian_epsilon(math.sqrt(expected / present) / 20.0, DELTA)
     assert epsilon({event: 1}, DELTA).epsilon == pytest.approx(exact, rel=1e-2, abs=1e-3)
     if present < expected:
@@ -159,13 +159,15 @@ def test_fewer_gaussian_shares_cost_more(expected, missing):
 
 
 def test_further_gaussian_shares_are_not_counted():
-    spent = [epsilon({gaussian(4.0, expected=9, present=there): 1}, DELTA).epsilon for there in (9, 10)]
+    spent = [epsilon({gaussian(4.0, noise_contributors=9, present=there): 1}, DELTA).epsilon for there in (9, 10)]
     assert spent[0] == spent[1]
 
 
 @pytest.mark.parametrize("event", [laplace(2.0), fpdgd_event(Fpdgd(), holders=1, parameters=4)])
 def test_laplace_shares_hold_only_together(event):
-    together = Event(**{name: getattr(event, name) for name in event.__struct_fields__} | {"expected": 5, "present": 5})
+    together = Event(
+        **{name: getattr(event, name) for name in event.__struct_fields__} | {"noise_contributors": 5, "present": 5}
+    )
     assert epsilon({together: 1}, DELTA).epsilon < math.inf
     assert epsilon({with_present(together, 4): 1}, DELTA).epsilon == math.inf
     assert epsilon({one_share(together): 1}, DELTA).epsilon == math.inf
@@ -265,8 +267,10 @@ def test_affordable_stops_at_what_is_asked_for_and_at_nothing():
 def test_discrete_shares_of_many_units_are_nearly_gaussian():
     """Noise of hundreds of units of the ring cannot be told from a continuous one; of half a unit it can."""
     wide, continuous = (
-        Event(m, "l2", 100.0, "l2", 400.0, expected=4, present=4) for m in ("discrete-gaussian", "gaussian")
+        Event(m, "l2", 100.0, "l2", 400.0, noise_contributors=4, present=4) for m in ("discrete-gaussian", "gaussian")
     )
     assert epsilon({wide: 1}, DELTA).rdp == pytest.approx(epsilon({continuous: 1}, DELTA).rdp, rel=1e-6)
-    narrow, fine = (Event(m, "l2", 0.5, "l2", 2.0, expected=16, present=16) for m in ("discrete-gaussian", "gaussian"))
+    narrow, fine = (
+        Event(m, "l2", 0.5, "l2", 2.0, noise_contributors=16, present=16) for m in ("discrete-gaussian", "gaussian")
+    )
     assert epsilon({narrow: 1}, DELTA).rdp > 1.1 * epsilon({fine: 1}, DELTA).rdp

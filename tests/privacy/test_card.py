@@ -11,8 +11,9 @@ from scipy.special import comb
 from foltr.lab.runs.card import card_of, ledgers_of
 from foltr.lab.spec.parse import plan
 from foltr.privacy import ledger
-from foltr.privacy.accounting import epsilon, pure_epsilon
+from foltr.privacy.accounting import epsilon
 from foltr.privacy.calibration import gaussian_epsilon, noise_multiplier
+from foltr.privacy.events import pure_epsilon
 from foltr.privacy.mechanisms import Fpdgd, RandomizedResponse
 from foltr.privacy.papers import fpdgd_event, response_event
 
@@ -66,7 +67,7 @@ def test_every_kind_has_a_card_that_names_its_adversaries(privacy, more, federat
         figures = (made["round"], made["run"], made["message"])
         assert all(one["epsilon"] == "infinite" or one["epsilon"] >= 0 for one in figures)
         named = [one for one in made["adversaries"] if one["id"] != "network"]
-        assert all(one["unit"] == "user" and one["neighbours"] in ("remove", "replace") for one in named)
+        assert all(one["unit"] == "user" and one["adjacency"] in ("zero-out", "replace") for one in named)
 
 
 def test_without_a_mechanism_nothing_is_private():
@@ -101,7 +102,7 @@ def test_a_round_of_fpdgd_costs_the_root_of_the_parameters_times_its_figure(clip
     event = fpdgd_event(Fpdgd(1.2, 3.0, clip), holders=1000, parameters=46)
     assert made["run"]["rdp"] == pytest.approx(epsilon({event: 20}, 1e-5).rdp)
     assert (made["run"]["pld"], made["run"]["quoted"]) == (None, "rdp")
-    assert made["neighbours"] == "replace"
+    assert made["adjacency"] == "replace"
 
 
 def test_the_server_of_fpdgd_sees_through_a_share_and_the_sum_holds():
@@ -116,7 +117,7 @@ def test_the_server_of_fpdgd_sees_through_a_share_and_the_sum_holds():
 def test_laplace_shares_hold_together_or_not_at_all():
     for kind in ("fpdgd", "laplace"):
         shares = card({"kind": kind}, {"clients": 100})["shares"]
-        assert (shares["expected"], shares["present"], shares["all_or_void"]) == (100, 100, True)
+        assert (shares["noise_contributors"], shares["present"], shares["all_or_void"]) == (100, 100, True)
         assert [(one["percent"], one["epsilon"]) for one in shares["fewer"]] == [(90, None), (50, "infinite")]
 
 
@@ -132,7 +133,7 @@ def test_laplace_shares_hold_together_or_not_at_all():
 def test_fpdgd_without_the_sum_of_all_shares_protects_nobody(more):
     made = card({"kind": "fpdgd"}, **{"federation": {"clients": 10}, **more})
     assert made["run"]["epsilon"] == "infinite"
-    assert made["shares"]["present"] < made["shares"]["expected"]
+    assert made["shares"]["present"] < made["shares"]["noise_contributors"]
 
 
 def test_responses_add_up_over_a_message_and_a_run():
@@ -191,7 +192,7 @@ def test_the_gaussian_figures_in_closed_form():
 def test_noise_for_the_ninety_percent_holds_when_ten_are_missing():
     made = card({"kind": "gaussian", "min_participation": 0.9}, {"clients": 100})
     assert {one["percent"]: one["epsilon"] <= 1.0 for one in made["shares"]["fewer"]} == {90: True, 50: False}
-    assert made["shares"]["expected"] == 90
+    assert made["shares"]["noise_contributors"] == 90
 
 
 def test_the_server_is_as_far_away_as_secure_aggregation_says():

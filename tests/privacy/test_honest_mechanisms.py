@@ -98,8 +98,8 @@ def test_noise_is_sized_for_those_who_are_sure_to_be_there():
 @pytest.mark.parametrize("kind", [Gaussian, Laplace])
 def test_an_event_says_whose_noise_it_is_and_against_whom(kind, more, against, shares):
     event = event_of(kind(2.0, clip=3.0, **more), taking_part=100, releases=5, parameters=46)
-    assert (event.against, (event.expected, event.present)) == (against, shares)
-    assert (event.bound, event.parameters, event.unit, event.neighbours) == (3.0, 46, "user", "remove")
+    assert (event.against, (event.noise_contributors, event.present)) == (against, shares)
+    assert (event.bound, event.parameters, event.unit, event.adjacency) == (3.0, 46, "user", "zero-out")
     assert event.norm == event.clipped == ("l2" if kind is Gaussian else "l1")
     noise = noise_multiplier(2.0, 1e-5, 5) * 3.0 if kind is Gaussian else 3.0 * 5 / 2.0
     assert event.noise == pytest.approx(noise)

@@ -1,6 +1,9 @@
 """The ledger: it adds up per user, refuses what a budget forbids before it happens, and survives a file."""
 
 import json
+import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -11,7 +14,8 @@ from releases_by_hand import gaussian, laplace
 from foltr.errors import PrivacyError
 from foltr.privacy import ledger
 from foltr.privacy.accounting import epsilon
-from foltr.privacy.events import RECIPIENTS
+from foltr.privacy.calibration import laplace_scale, noise_multiplier
+from foltr.privacy.events import RECIPIENTS, Event
 
 DELTA = 1e-5
 
@@ -61,16 +65,142 @@ def test_a_server_that_the_events_do_not_name_sees_all():
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=20), st.none() | st.floats(1, 9))
 def test_a_ledger_survives_a_file(rows, budget):
-    events = (gaussian(4.0, against=RECIPIENTS, expected=9, present=8), laplace(3.0))
-    book = ledger.Ledger(DELTA, budget, events, np.array(rows, np.int64))
+    events = (gaussian(4.0, against=RECIPIENTS, noise_contributors=9, present=8), laplace(3.0))
+    book = ledger.Ledger(DELTA, budget, events, np.array(rows, np.int32))
     back = ledger.loads(ledger.dumps(book))
     assert back[:3] == book[:3]
     assert np.array_equal(back.counts, book.counts)
 
 
-def test_users_who_are_alike_take_no_room():
+def test_users_who_are_alike_take_no_space():
     book = ledger.record(ledger.begin(10_000, delta=DELTA), gaussian(4.0), np.arange(10_000), times=20)
     assert json.loads(ledger.dumps(book))["counts"] == [[20]]
+
+
+# --- admission ------------------------------------------------------------------------------------------------------
+
+
+def admitted(event, *, budget, delta=DELTA, at_most=10_000):
+    """How many releases a ledger lets through."""
+    book, user = ledger.begin(1, delta=delta, budget=budget, events=(event,)), np.array([0])
+    while ledger.admits(book, event, user) and book.counts[0, 0] < at_most:
+        ledger.charge(book, event, user)
+    return int(book.counts[0, 0])
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-5, 1e-2])
+@pytest.mark.parametrize("target", [0.1, 1.0, 8.0, 1e9])
+@pytest.mark.parametrize("releases", [1, 2, 7, 20, 100, 1000])
+def test_noise_admits_the_releases_it_was_calibrated_for(target, delta, releases):
+    event = gaussian(noise_multiplier(target, delta, releases))
+    assert releases <= admitted(event, budget=target, delta=delta) < releases * 1.01 + 1  # the margin is a thousandth
+
+
+@given(st.floats(0.01, 50), st.integers(1, 300), st.floats(0.01, 100))
+def test_laplace_noise_admits_exactly_the_releases_it_was_calibrated_for(target, releases, clip):
+    event = Event("laplace", "l1", clip, "l1", laplace_scale(target, releases, clip))
+    assert admitted(event, budget=target, delta=0.0) == releases
+
+
+@given(st.lists(st.tuples(st.floats(0.5, 40), st.integers(1, 5)), min_size=1, max_size=4), st.floats(0.1, 20))
+def test_gaussian_releases_of_different_noise_are_admitted_as_the_accountant_says(kinds, budget):
+    book = ledger.begin(1, delta=DELTA, budget=budget)
+    for multiplier, times in kinds[:-1]:
+        book = ledger.charge(book, gaussian(multiplier), np.array([0]), times)
+    last, times = gaussian(kinds[-1][0]), kinds[-1][1]
+    admits = ledger.admits(book, last, np.array([0]), times)
+    exact = epsilon({**ledger_of(book), last: ledger_of(book).get(last, 0) + times}, DELTA).epsilon
+    if abs(exact / budget - 1) > 1e-3:  # numerical composition rounds upwards
+        assert admits == (exact <= budget)
+
+
+def ledger_of(book):
+    return dict(zip(book.events, book.counts[0].tolist(), strict=True))
+
+
+@given(st.integers(0, 5), st.integers(0, 5), st.integers(0, 5), st.floats(0.5, 20))
+def test_what_is_admitted_never_exceeds_the_budget(gaussians, laplaces, discrete, budget):
+    in_ring = Event("discrete-gaussian", "l2", 50.0, "l2", 200.0, noise_contributors=4, present=4)
+    kinds = {gaussian(3.0): gaussians, laplace(4.0): laplaces, in_ring: discrete}
+    book, user = ledger.begin(1, delta=DELTA, budget=budget), np.array([0])
+    for event, times in kinds.items():
+        if ledger.admits(book, event, user, times):
+            book = ledger.charge(book, event, user, times)
+    assert ledger.spent(book).epsilon <= budget * (1 + 1e-3)
+
+
+def test_discrete_gaussian_noise_is_admitted_by_the_same_figure_as_the_accountants():
+    event = Event("discrete-gaussian", "l2", 50.0, "l2", 200.0, noise_contributors=4, present=4)
+    exact = [epsilon({event: times}, DELTA).rdp for times in (3, 4)]
+    assert admitted(event, budget=exact[0] * (1 + 1e-9)) == 3
+    assert admitted(event, budget=exact[1] * (1 - 1e-6)) == 3
+
+
+@pytest.mark.parametrize(
+    "event",
+    [gaussian(9.0, against=()), gaussian(9.0, present=0), laplace(9.0, noise_contributors=2, present=1)],
+    ids=["holds against nobody", "no noise is there", "a share of Laplace noise is missing"],
+)
+def test_what_hides_nothing_is_not_admitted(event):
+    assert not ledger.admits(ledger.begin(1, delta=DELTA, budget=1e6), event, np.array([0]))
+
+
+def test_what_cannot_be_composed_is_refused():
+    book = ledger.charge(ledger.begin(1, delta=DELTA, budget=9.0), gaussian(9.0), np.array([0]))
+    with pytest.raises(PrivacyError, match="different kinds"):
+        ledger.admits(book, gaussian(9.0, adjacency="replace"), np.array([0]))
+    with pytest.raises(PrivacyError, match="clips in l2"):
+        ledger.admits(book, Event("laplace", "l1", 1.0, "l2", 9.0), np.array([0]))
+
+
+def test_a_release_is_counted_in_place():
+    event, cohort = gaussian(40.0), np.arange(500_000, 501_000)
+    book = ledger.begin(1_000_000, delta=DELTA, budget=1.0, events=(event,))
+    for _ in range(50):
+        assert ledger.admits(book, event, cohort)
+        assert ledger.charge(book, event, cohort).counts is book.counts
+    assert (book.counts.dtype, book.counts.sum()) == (np.int32, 50 * 1000)
+    further = ledger.charge(book, laplace(100.0), cohort)  # a new column; the other ledger has none
+    assert (further.counts.shape, book.counts.shape) == ((1_000_000, 2), (1_000_000, 1))
+
+
+def test_nobody_takes_part_twice_in_one_release():
+    with pytest.raises(PrivacyError, match="twice in one release"):
+        ledger.charge(ledger.begin(3, delta=DELTA), gaussian(4.0), np.array([1, 2, 1]))
+
+
+def test_a_release_without_users_costs_nothing():
+    book = ledger.begin(3, delta=DELTA, budget=0.0)
+    assert ledger.admits(book, gaussian(0.1), np.array([], np.int64))
+    assert ledger.charge(book, gaussian(0.1), np.array([], np.int64)).counts.sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("delta", "budget"), [(-0.1, 1.0), (1.0, 1.0), (1e-5, -1.0), (1e-5, math.inf), (1e-5, math.nan)]
+)
+def test_a_ledger_of_impossible_figures_is_not_begun(delta, budget):
+    with pytest.raises(PrivacyError, match=r"use a finite epsilon|must lie between"):
+        ledger.begin(1, delta=delta, budget=budget)
+
+
+def test_admission_needs_numpy_alone():
+    code = (
+        "import sys, numpy as np; from foltr.privacy import ledger; from foltr.privacy.events import Event;"
+        "event = Event('gaussian', 'l2', 1.0, 'l2', 9.0); book = ledger.begin(2, delta=1e-5, budget=1.0);"
+        "assert ledger.admits(book, event, np.arange(2)); ledger.charge(book, event, np.arange(2));"
+        "print([m for m in ('numba', 'scipy', 'dp_accounting', 'foltr.privacy.accounting') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# --- files ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_ledger_with_an_infinite_number_is_not_written():
+    book = ledger.charge(ledger.begin(1, delta=DELTA), gaussian(math.inf), np.array([0]))
+    with pytest.raises(PrivacyError, match="not finite"):
+        ledger.dumps(book)
 
 
 def damaged():
@@ -83,6 +213,7 @@ def damaged():
     yield "a user of no kind", json.dumps(whole | {"user_has": [0, 7]})
     yield "negative noise", json.dumps(whole | {"events": [whole["events"][0] | {"noise": -1.0}]})
     yield "unknown mechanism", json.dumps(whole | {"events": [whole["events"][0] | {"mechanism": "magic"}]})
+    yield "infinite budget", json.dumps(whole | {"budget": float("inf")})
     yield "unknown field", json.dumps(whole | {"events": [whole["events"][0] | {"colour": "red"}]})
 
 

@@ -20,7 +20,7 @@ CARD = {
         {"id": "server", "epsilon": "infinite", "here": True},
         {"id": "server-sums", "epsilon": 2906.4, "here": False},
     ],
-    "shares": {"expected": 1000, "present": 1000},
+    "shares": {"noise_contributors": 1000, "present": 1000},
     "sentences": ["Nominal epsilon 1.2.", "One round: epsilon 16.3 <at> delta 0."],
 }
 NONE = {

@@ -12,7 +12,8 @@ from silos import FAMILY, seeded, sketches
 
 from foltr.errors import SpecError
 from foltr.lab.audit.epsilon import Trials, lower_bound
-from foltr.privacy.accounting import epsilon, pure_epsilon
+from foltr.privacy.accounting import epsilon
+from foltr.privacy.events import pure_epsilon
 from foltr.silo.hashing import family, hash_terms
 from foltr.silo.noise import VARIANTS, event_of, from_system, laplace, noised_once, perturbed
 from foltr.silo.sketch import Sketch
@@ -109,7 +110,7 @@ def test_trials_refute_the_papers_epsilon():
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_event_says_what_holds(variant):
     event = event_of(variant, 30, STATED)
-    assert (event.unit, event.neighbours, event.norm, event.clipped, event.bound) == ("word", "remove", "l1", "l1", 30)
+    assert (event.unit, event.adjacency, event.norm, event.clipped, event.bound) == ("word", "zero-out", "l1", "l1", 30)
     figure = epsilon({event: 1}, 1e-9).epsilon
     if variant in ("none", "paper"):
         assert figure == math.inf

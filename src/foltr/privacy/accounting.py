@@ -4,7 +4,7 @@ Two opinions by dp-accounting: privacy loss distributions (`pld`, nearly exact) 
 bound, some percent above). Where both exist they must agree, else nothing is said. What is not known is refused: a
 mechanism without an entry here, noise whose norm is not the one that is clipped, events of different units.
 
-Only RDP, because a distribution is not known or too large: `fpdgd`, `discrete-gaussian`, thousands of responses.
+RDP only, because a distribution is not known or too large: `fpdgd`, `discrete-gaussian`, thousands of responses.
 
 fpdgd   Laplace noise on every coordinate of what is clipped in L2 only. A difference of L2 norm b spread evenly over P
         coordinates is the worst for every order (the divergence is concave in the square of the shift), so a release
@@ -23,16 +23,8 @@ import msgspec
 import numpy as np
 
 from foltr.errors import PrivacyError
-from foltr.privacy.events import Adversary, Event, Norm
-from foltr.privacy.noise import max_log_ratio
+from foltr.privacy.events import Adversary, Event, check_composable, concentrated, holds, multiplier, pure_epsilon
 
-_NEEDS: dict[str, Norm] = {
-    "gaussian": "l2",
-    "discrete-gaussian": "l2",
-    "laplace": "l1",
-    "randomized-response": "outcome",
-    "fpdgd": "l2",
-}
 _ORDERS = np.concatenate([1 + 2.0 ** np.arange(-9, 1, 0.25), np.arange(2.25, 64, 0.25), 2.0 ** np.arange(6, 14, 0.5)])
 _FINEST = 1e-4  # of a privacy loss; coarser where epsilon is large
 _LARGEST = 4_000_000  # points of a distribution
@@ -56,7 +48,7 @@ def epsilon(events: Mapping[Event, int], delta: float, against: Adversary = "rec
     _check(counted, delta)
     if not counted:
         return Spent(0.0, 0.0, delta)
-    if not all(against in event.against and _holds(event) for event, _ in counted):
+    if not all(against in event.against and holds(event) for event, _ in counted):
         return Spent(None, math.inf, delta)
     totals: Counter[Event] = Counter()
     for event, times in counted:
@@ -75,17 +67,6 @@ def affordable(event: Event, *, budget: float, delta: float, at_most: int) -> in
     return low
 
 
-def pure_epsilon(event: Event) -> float:
-    """Of one release at delta 0; infinite for Gaussian noise."""
-    if not _holds(event) or event.mechanism in ("gaussian", "discrete-gaussian"):
-        return math.inf
-    if event.mechanism == "randomized-response":
-        lie = (1 - event.noise) / (event.outcomes - 1)
-        return abs(math.log(event.noise / lie)) if lie else math.inf
-    spread = math.sqrt(event.parameters) if event.mechanism == "fpdgd" else 1.0
-    return spread * event.bound / event.noise
-
-
 def _within(event: Event, times: int, budget: float, delta: float) -> bool:
     return epsilon({event: times}, delta).epsilon <= budget
 
@@ -93,42 +74,19 @@ def _within(event: Event, times: int, budget: float, delta: float) -> bool:
 def _check(counted: tuple[tuple[Event, int], ...], delta: float) -> None:
     if not 0 < delta < 1:
         raise PrivacyError(f"delta = {delta:g}: it must lie between 0 and 1; a usual choice is 1e-5")
+    check_composable(event for event, _ in counted)
     for event, times in counted:
-        needed = _NEEDS.get(event.mechanism)
-        if needed is None:
-            raise PrivacyError(f"{event.mechanism}: no way to account for it is known; known are {', '.join(_NEEDS)}")
-        if (event.norm, event.clipped) != (needed, needed):
-            raise PrivacyError(
-                f"{event.mechanism} noise hides differences in {needed}; this release declares a bound in {event.norm} "
-                f"and clips in {event.clipped}: it cannot be composed"
-            )
-        if times < 0 or not math.isfinite(event.bound / event.noise):
-            raise PrivacyError(f"{event.mechanism}: {times} times, bound {event.bound:g}, noise {event.noise:g}")
-    if len({(event.unit, event.neighbours) for event, _ in counted}) > 1:
-        kinds = ", ".join(sorted({f"{event.neighbours} one {event.unit}" for event, _ in counted}))
-        raise PrivacyError(f"events of different kinds cannot be composed: {kinds}")
+        if times < 0:
+            raise PrivacyError(f"{event.mechanism}: {times} times; a release happens 0 times or more")
 
 
 def _alike(event: Event) -> Event:
     """What does not matter to the figure is left out, so that federations of different sizes are reckoned once."""
     if event.mechanism in ("gaussian", "laplace"):
-        return msgspec.structs.replace(event, bound=1.0, noise=_multiplier(event), expected=1, present=1, parameters=1)
+        return msgspec.structs.replace(
+            event, bound=1.0, noise=multiplier(event), noise_contributors=1, present=1, parameters=1
+        )
     return event
-
-
-def _holds(event: Event) -> bool:
-    """Whether there is any noise worth the name: Laplace shares protect only if all are there, and p = 1 is no lie."""
-    if event.mechanism == "randomized-response":
-        return event.outcomes >= 2 and event.noise < 1
-    if event.mechanism in ("laplace", "fpdgd"):
-        return event.present >= event.expected
-    return event.present >= 1
-
-
-def _multiplier(event: Event) -> float:
-    """Standard deviation or scale, over the bound; missing Gaussian shares make it smaller, further ones count not."""
-    there = min(event.present / event.expected, 1.0) if "gaussian" in event.mechanism else 1.0
-    return event.noise * math.sqrt(there) / event.bound
 
 
 @cache
@@ -148,9 +106,9 @@ def _composed(counted: tuple[tuple[Event, int], ...], delta: float) -> Spent:
 
 
 def _by_distribution(counted: tuple[tuple[Event, int], ...], delta: float, upper: float, pld: Any) -> float | None:
-    made: dict[str, Callable[[Event, float], Any]] = {
+    known: dict[str, Callable[[Event, float], Any]] = {
         "laplace": lambda event, step: pld.from_laplace_mechanism(
-            _multiplier(event), value_discretization_interval=step
+            multiplier(event), value_discretization_interval=step
         ),
         "randomized-response": lambda event, step: pld.from_randomized_response(
             (1 - event.noise) * event.outcomes / (event.outcomes - 1), event.outcomes,
@@ -161,12 +119,12 @@ def _by_distribution(counted: tuple[tuple[Event, int], ...], delta: float, upper
     step = min(_FINEST, upper / 1000 / max(1, sum(times for _, times in others)))
     if not others:
         step = max(_FINEST, upper / _LARGEST * 4)  # one distribution, rounded once
-    known = all(event.mechanism in made and not _says_rather_no(event) for event, _ in others)
-    if not known or 2 * sum(times * pure_epsilon(event) for event, times in others) / step > _LARGEST:
+    all_known = all(event.mechanism in known and not _says_rather_no(event) for event, _ in others)
+    if not all_known or 2 * sum(times * pure_epsilon(event) for event, times in others) / step > _LARGEST:
         return None
     # Gaussian releases are one release whose squared multipliers add up; dp-accounting rounds it once
-    squared = sum(times / _multiplier(event) ** 2 for event, times in counted if event.mechanism == "gaussian")
-    parts = [made[event.mechanism](event, step).self_compose(times) for event, times in others]
+    squared = sum(times / multiplier(event) ** 2 for event, times in counted if event.mechanism == "gaussian")
+    parts = [known[event.mechanism](event, step).self_compose(times) for event, times in others]
     if squared:
         parts.append(pld.from_gaussian_mechanism(squared**-0.5, value_discretization_interval=step))
     whole = parts[0]
@@ -183,9 +141,9 @@ def _says_rather_no(event: Event) -> bool:
 def _renyi(event: Event) -> Any:
     """[orders] of one release."""
     if event.mechanism == "gaussian":
-        return _ORDERS / (2 * _multiplier(event) ** 2)
+        return _ORDERS / (2 * multiplier(event) ** 2)
     if event.mechanism == "discrete-gaussian":
-        return _ORDERS * _concentrated(event)
+        return _ORDERS * concentrated(event)
     if event.mechanism == "laplace":
         return laplace_divergence(_ORDERS, event.bound / event.noise)
     if event.mechanism == "randomized-response":
@@ -207,13 +165,3 @@ def _response_divergence(event: Event) -> Any:
     back = _ORDERS * math.log(lie) + (1 - _ORDERS) * math.log(truth)
     rest = math.log(lie * (event.outcomes - 2)) if event.outcomes > 2 else -math.inf
     return np.logaddexp(np.logaddexp(there, back), rest) / (_ORDERS - 1)
-
-
-def _concentrated(event: Event) -> float:
-    """rho of the sum of discrete Gaussian shares in the integers: bound and noise in units of the ring."""
-    share = event.noise / math.sqrt(event.expected)
-    holders = max(1, min(event.present, event.expected))
-    distance = max_log_ratio(share, holders)
-    clean = event.bound / (share * math.sqrt(holders))
-    first = math.sqrt(clean**2 + distance * event.parameters / 2)
-    return min(first, clean + distance * math.sqrt(event.parameters)) ** 2 / 2

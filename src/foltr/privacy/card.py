@@ -18,7 +18,7 @@ import msgspec
 from foltr.errors import PrivacyError
 from foltr.privacy import accounting, card_words
 from foltr.privacy.calibration import gaussian_epsilon
-from foltr.privacy.events import Event, one_share, with_present
+from foltr.privacy.events import Event, one_share, pure_epsilon, with_present
 from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace, PrivacyKind
 
 DELTA = 1e-5
@@ -61,11 +61,11 @@ def _nominal(privacy: PrivacyKind, event: Event | None) -> dict[str, Any]:
     if event is None:
         return {"nominal_epsilon": None, "nominal": "none stated"}
     if isinstance(privacy, Fpdgd):
-        return {"nominal_epsilon": privacy.epsilon, "nominal": card_words.nominal_fpdgd(event.expected)}
+        return {"nominal_epsilon": privacy.epsilon, "nominal": card_words.nominal_fpdgd(event.noise_contributors)}
     if isinstance(privacy, Gaussian | Laplace):
         delta = privacy.delta if isinstance(privacy, Gaussian) else 0.0
         return {"nominal_epsilon": privacy.epsilon, "nominal": card_words.nominal_honest(delta)}
-    return {"nominal_epsilon": _told(accounting.pure_epsilon(event)), "nominal": card_words.NOMINAL_RESPONSE}
+    return {"nominal_epsilon": _told(pure_epsilon(event)), "nominal": card_words.NOMINAL_RESPONSE}
 
 
 def _figures(privacy: PrivacyKind, event: Event, about: Circumstances, delta: float) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def _figures(privacy: PrivacyKind, event: Event, about: Circumstances, delta: fl
     once = _once(event, each, delta)
     figures = {
         "unit": event.unit,
-        "neighbours": event.neighbours,
+        "adjacency": event.adjacency,
         "delta": delta,
         "rounds": about.rounds,
         "most_rounds": about.most,
@@ -93,14 +93,14 @@ def _figures(privacy: PrivacyKind, event: Event, about: Circumstances, delta: fl
 
 def _is_local(event: Event) -> bool:
     """Every message carries all of its noise."""
-    return event.expected == 1 and event.present >= 1
+    return event.noise_contributors == 1 and event.present >= 1
 
 
 def _once(event: Event, times: int, delta: float) -> dict[str, Any]:
     """Pure where that exists, else at delta."""
     if "gaussian" in event.mechanism:
         return {"epsilon": _told(_epsilon(event, times, delta)), "delta": delta}
-    return {"epsilon": _told(times * accounting.pure_epsilon(event)), "delta": 0.0}
+    return {"epsilon": _told(times * pure_epsilon(event)), "delta": 0.0}
 
 
 def _epsilon(event: Event, times: int, delta: float) -> float | None:
@@ -109,7 +109,7 @@ def _epsilon(event: Event, times: int, delta: float) -> float | None:
     More than half of the shares of Laplace noise still hide something, which nobody here can reckon; half of them and
     fewer have a density without bound where nothing was changed, and hide nothing.
     """
-    there = min(event.present / event.expected, 1.0)
+    there = min(event.present / event.noise_contributors, 1.0)
     if event.mechanism in ("laplace", "fpdgd") and 0.5 < there < 1:
         return None
     if event.mechanism == "gaussian" and event.present:
@@ -129,12 +129,12 @@ def _run(event: Event, times: int, delta: float) -> dict[str, Any]:
         "pld": None if spent.pld is None else _told(spent.pld),
         "rdp": _told(spent.rdp),
         "quoted": "rdp" if spent.pld is None else "pld",
-        "pure": _told(times * accounting.pure_epsilon(event)) if times else 0.0,
+        "pure": _told(times * pure_epsilon(event)) if times else 0.0,
     }
 
 
 def _adversaries(privacy: PrivacyKind, event: Event, figures: dict[str, Any]) -> list[dict[str, Any]]:
-    named = {"delta": figures["delta"], "unit": "user", "neighbours": figures["neighbours"]}  # over all a user did
+    named = {"delta": figures["delta"], "unit": "user", "adjacency": figures["adjacency"]}  # over all a user did
     whole, most, delta = figures["run"]["epsilon"], figures["most_rounds"], figures["delta"]
     secure = isinstance(privacy, Gaussian | Laplace) and privacy.secure_aggregation
     known: list[tuple[str, Any, bool]] = [("recipients", whole, True)]
@@ -175,7 +175,7 @@ def _shares(event: Event, about: Circumstances, delta: float) -> dict[str, Any] 
     holders = [math.floor(share * about.taking_part) for share in _FEWER]
     fewer = [_told(_epsilon(with_present(event, there), about.most, delta)) for there in holders]
     return {
-        "expected": event.expected,
+        "noise_contributors": event.noise_contributors,
         "present": event.present,
         "taking_part": about.taking_part,
         "all_or_void": "gaussian" not in event.mechanism,

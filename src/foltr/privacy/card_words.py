@@ -94,7 +94,7 @@ def _figure(one: dict[str, Any]) -> str:
 def _of(card: dict[str, Any]) -> str:
     if card["unit"] == "interaction":
         return "a user whose every interaction may be another"
-    return "a user who may be another" if card["neighbours"] == "replace" else "a user who may be there or not"
+    return "a user who may be another" if card["adjacency"] == "replace" else "a user who may be there or not"
 
 
 def _once(card: dict[str, Any]) -> list[str]:
@@ -136,14 +136,14 @@ def _adversary(one: dict[str, Any]) -> str:
         return f"{said}."
     if "unit" not in one:
         return f"{said}: epsilon {amount(one['epsilon'])}."
-    return f"{said}: {_figure(one)} ({one['neighbours']} one {one['unit']}, whole run)."
+    return f"{said}: {_figure(one)} ({one['adjacency']} one {one['unit']}, whole run)."
 
 
 def _shares(card: dict[str, Any]) -> list[str]:
     shares = card["shares"]
     if shares is None:
         return []
-    have = f"Noise of {shares['present']:,} holders is there, and {shares['expected']:,} are needed"
+    have = f"Noise of {shares['present']:,} holders is there, and {shares['noise_contributors']:,} are needed"
     fewer = [f"{one['percent']} % present: epsilon {amount(one['epsilon'])}" for one in shares["fewer"]]
     if shares["all_or_void"]:
         void = "shares of Laplace noise protect all together or not as stated: with fewer the guarantee is void"

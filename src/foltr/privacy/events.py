@@ -1,52 +1,124 @@
 """What one release is worth: a frozen event that a mechanism returns with every update it lets out.
 
-An event states what the noise is, which difference between neighbours it must hide and in which norm, which norm was
-really enforced, whose noise it is, and against whom it holds. It says nothing of epsilon: `accounting` does.
+An event states what the noise is, which difference between neighbouring datasets it must hide and in which norm, which
+norm was really enforced, whose noise it is, and against whom it holds. It says nothing of epsilon at a delta: `ledger`
+does in closed form, `accounting` by numerical composition.
 
 Units: `user`, all that one person ever did; `interaction`, one search with its clicks; `word`, one term of a text.
-Neighbours: `remove`, one unit is there or not; `replace`, one unit is another.
+Adjacency: `zero-out`, the contribution of one unit is replaced by zero (who takes part is public); `replace`, one unit
+is another.
 Adversaries: `recipients`, the other clients and whoever gets the ranker; `server`, who sees what clients send.
 An adversary that an event does not name sees through it: its epsilon is infinite.
 """
 
+import math
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 import msgspec
 
+from foltr.errors import PrivacyError
+from foltr.privacy.noise import max_log_ratio
+
 Mechanism = Literal["gaussian", "discrete-gaussian", "laplace", "randomized-response", "fpdgd"]
 Norm = Literal["l1", "l2", "outcome"]
 Unit = Literal["user", "interaction", "word"]
-Neighbours = Literal["remove", "replace"]
+Adjacency = Literal["zero-out", "replace"]
 Adversary = Literal["recipients", "server"]
 
 EVERYBODY: tuple[Adversary, ...] = ("recipients", "server")
 RECIPIENTS: tuple[Adversary, ...] = ("recipients",)
+NORMS: dict[str, Norm] = {  # in which each mechanism hides differences
+    "gaussian": "l2",
+    "discrete-gaussian": "l2",
+    "laplace": "l1",
+    "randomized-response": "outcome",
+    "fpdgd": "l2",
+}
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One release. Noise is that of all `expected` shares together."""
+    """One release. Noise is that of all `noise_contributors` together."""
 
     mechanism: Mechanism
     norm: Norm  # in which `bound` is stated
-    bound: Positive  # largest difference between neighbours
+    bound: Positive  # largest difference between neighbouring datasets
     clipped: Norm  # in which differences are really bounded
     noise: Positive  # standard deviation, scale of Laplace noise, or the chance of a truthful answer
     unit: Unit = "user"
-    neighbours: Neighbours = "remove"
+    adjacency: Adjacency = "zero-out"
     against: tuple[Adversary, ...] = EVERYBODY
-    expected: Count = 1  # holders of noise that the noise was sized for
-    present: Annotated[int, msgspec.Meta(ge=0)] = 1  # holders whose noise is in the release
+    noise_contributors: Count = 1  # clients that the noise was sized for
+    present: Annotated[int, msgspec.Meta(ge=0)] = 1  # clients whose noise is in the release
     parameters: Count = 1
     outcomes: Annotated[int, msgspec.Meta(ge=0)] = 0  # a randomised response chooses among
 
 
 def with_present(event: Event, present: int) -> Event:
-    """The same release with the noise of fewer or more holders in it."""
+    """The same release with the noise of fewer or more contributors in it."""
     return msgspec.structs.replace(event, present=present)
 
 
 def one_share(event: Event) -> Event:
     """What the server sees of one message where sums are not secure: its bound, and the noise of one share only."""
     return msgspec.structs.replace(event, present=1, against=EVERYBODY)
+
+
+def holds(event: Event) -> bool:
+    """Whether the release hides anything: Laplace shares protect only if all are there, and p = 1 is no lie."""
+    if event.mechanism == "randomized-response":
+        return event.outcomes >= 2 and event.noise < 1
+    if event.mechanism in ("laplace", "fpdgd"):
+        return event.present >= event.noise_contributors
+    return event.present >= 1
+
+
+def multiplier(event: Event) -> float:
+    """Standard deviation or scale over the bound. Missing Gaussian shares make it smaller, further ones count not."""
+    there = min(event.present / event.noise_contributors, 1.0) if "gaussian" in event.mechanism else 1.0
+    return event.noise * math.sqrt(there) / event.bound
+
+
+def pure_epsilon(event: Event) -> float:
+    """Of one release at delta 0; infinite for Gaussian noise."""
+    if not holds(event) or event.mechanism in ("gaussian", "discrete-gaussian"):
+        return math.inf
+    if event.mechanism == "randomized-response":
+        lie = (1 - event.noise) / (event.outcomes - 1)
+        return abs(math.log(event.noise / lie)) if lie else math.inf
+    spread = math.sqrt(event.parameters) if event.mechanism == "fpdgd" else 1.0
+    return spread * event.bound / event.noise
+
+
+def concentrated(event: Event) -> float:
+    """rho of a sum of discrete Gaussian shares, with bound and noise in steps of the ring.
+
+    Kairouz, Liu and Steinke (2021), theorem 5: the sum of n discrete shares is not quite a discrete Gaussian.
+    """
+    share = event.noise / math.sqrt(event.noise_contributors)
+    contributors = max(1, min(event.present, event.noise_contributors))
+    distance = max_log_ratio(share, contributors)
+    clean = event.bound / (share * math.sqrt(contributors))
+    first = math.sqrt(clean**2 + distance * event.parameters / 2)
+    return min(first, clean + distance * math.sqrt(event.parameters)) ** 2 / 2
+
+
+def check_composable(events: Iterable[Event]) -> None:
+    """Refuses what nobody can account for: unknown mechanisms, noise for another norm, different units."""
+    kinds = set()
+    for event in events:
+        needed = NORMS.get(event.mechanism)
+        if needed is None:
+            raise PrivacyError(f"{event.mechanism}: no way to account for it is known; known are {', '.join(NORMS)}")
+        if (event.norm, event.clipped) != (needed, needed):
+            raise PrivacyError(
+                f"{event.mechanism} noise hides differences in {needed}; this release declares a bound in {event.norm} "
+                f"and clips in {event.clipped}: it cannot be composed"
+            )
+        if not math.isfinite(event.bound / event.noise):
+            raise PrivacyError(f"{event.mechanism}: bound {event.bound:g} over noise {event.noise:g} is not finite")
+        kinds.add(f"{event.adjacency} one {event.unit}")
+    if len(kinds) > 1:
+        raise PrivacyError(f"events of different kinds cannot be composed: {', '.join(sorted(kinds))}")

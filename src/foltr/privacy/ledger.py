@@ -1,59 +1,104 @@
-"""The ledger: which releases hold something of whom, and what that has cost so far.
+"""The ledger: which releases hold something of whom, what that has cost so far, and whether one more is affordable.
 
-A ledger is plain data; functions return the next one. It admits a round or refuses it BEFORE anything leaves; it is
-saved as JSON, and read back to the same ledger. Users who took part equally often are accounted for once.
+`admits` is asked BEFORE anything leaves and answers in closed form, with NumPy alone:
+
+    Gaussian releases            compose to mu = sqrt(sum of (bound / stddev)^2), whose delta at the budget is exact
+    pure releases                epsilons add up (Laplace, FPDGD, randomised response)
+    discrete Gaussian releases   concentrated privacy: rho adds up (Canonne, Kamath and Steinke 2020, proposition 12)
+    several of these             epsilons of the three kinds add up: an upper bound
+
+`charge` counts a release in place: time and memory of a round are those of its cohort, not of all users. `spent` asks
+`accounting`, which composes numerically and is tighter. A ledger is saved as JSON, and read back to the same ledger.
 """
 
 import json
-from typing import Any, NamedTuple
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 from foltr.errors import PrivacyError
-from foltr.privacy.accounting import Spent, epsilon
-from foltr.privacy.events import Adversary, Event
+from foltr.privacy.calibration import gaussian_delta
+from foltr.privacy.events import Adversary, Event, check_composable, concentrated, holds, multiplier, pure_epsilon
 from foltr.types import Array
 
-VERSION = 1
+if TYPE_CHECKING:
+    from foltr.privacy.accounting import Spent
+
+VERSION = 2
+_ROUNDING = 1 + 1e-9  # noise that was calibrated for so many releases admits them, whatever the last digits say
+_ORDERS = np.concatenate([1 + 2.0 ** np.arange(-9, 1, 0.25), np.arange(2.25, 64, 0.25), 2.0 ** np.arange(6, 14, 0.5)])
 
 
 class Ledger(NamedTuple):
     delta: float
     budget: float | None  # epsilon that no user may exceed, against whoever gets the ranker
     events: tuple[Event, ...]  # each once
-    counts: Array  # [users, events] how often each happened to each user
+    counts: Array  # [users, events] int32, how often each happened to each user
 
 
-def begin(users: int, *, delta: float, budget: float | None = None) -> Ledger:
-    return Ledger(delta, budget, (), np.zeros((users, 0), np.int64))
+def begin(users: int, *, delta: float, budget: float | None = None, events: tuple[Event, ...] = ()) -> Ledger:
+    """An empty ledger; `events` that are known beforehand have their columns at once."""
+    if not 0 <= delta < 1:
+        raise PrivacyError(f"delta = {delta:g}: it must lie between 0 and 1; a usual choice is 1e-5")
+    if budget is not None and not 0 <= budget < math.inf:
+        raise PrivacyError(f"budget = {budget:g}: use a finite epsilon of 0 or more, or None for no budget")
+    return Ledger(delta, budget, events, np.zeros((users, len(events)), np.int32))
+
+
+def admits(ledger: Ledger, event: Event, users: Array, times: int = 1) -> bool:
+    """Whether every one of these users can afford the release."""
+    if ledger.budget is None or not len(users):
+        return True
+    events = ledger.events if event in ledger.events else (*ledger.events, event)
+    counts = np.zeros((len(users), len(events)), np.int64)
+    counts[:, : len(ledger.events)] = ledger.counts[users]
+    counts[:, events.index(event)] += times
+    return _affordable(events, counts, ledger.budget * _ROUNDING, ledger.delta)
+
+
+def charge(ledger: Ledger, event: Event, users: Array, times: int = 1) -> Ledger:
+    """Counts a release in which each of these users took part once, in place and without asking for the budget.
+
+    Returns the ledger to go on with: the same arrays, except that a new kind of event gets a new column.
+    """
+    if len(np.unique(users)) < len(users):
+        raise PrivacyError("a user takes part twice in one release: the bound of its event does not hold")
+    if event not in ledger.events:
+        column = np.zeros((len(ledger.counts), 1), np.int32)
+        ledger = ledger._replace(events=(*ledger.events, event), counts=np.hstack([ledger.counts, column]))
+    ledger.counts[users, ledger.events.index(event)] += times
+    return ledger
 
 
 def record(ledger: Ledger, event: Event, users: Array, times: int = 1) -> Ledger:
-    """The ledger after a release in which these users took part; refuses one beyond the budget."""
+    """A new ledger after a release in which these users took part; refuses one beyond the budget."""
     if not admits(ledger, event, users, times):
         raise PrivacyError(
             f"a further release of {event.mechanism} would exceed the budget of epsilon {ledger.budget:g} at delta "
             f"{ledger.delta:g} for one user at least: nothing was released"
         )
-    return _with(ledger, event, users, times)
+    return charge(ledger._replace(counts=ledger.counts.copy()), event, users, times)
 
 
-def admits(ledger: Ledger, event: Event, users: Array, times: int = 1) -> bool:
-    """Whether every one of these users can afford it."""
-    if ledger.budget is None:
-        return True
-    after = _with(ledger, event, users, times)
-    return max((spent.epsilon for spent in _kinds(after, "recipients", users)), default=0.0) <= ledger.budget
+def spent(ledger: Ledger, against: Adversary = "recipients") -> "Spent":
+    """Of the user who gave most, by numerical composition."""
+    rows = np.unique(ledger.counts, axis=0)
+    if rows.shape[1] == 1:  # who took part less often spent less
+        rows = rows[-1:]
+    return max((_spent(ledger, row, against) for row in rows), key=lambda one: one.epsilon)
 
 
-def spent(ledger: Ledger, against: Adversary = "recipients") -> Spent:
-    """Of the user who gave most."""
-    return max(_kinds(ledger, against, np.arange(len(ledger.counts))), key=lambda one: one.epsilon)
+def spent_by(ledger: Ledger, user: int, against: Adversary = "recipients") -> "Spent":
+    return _spent(ledger, ledger.counts[user], against)
 
 
-def spent_by(ledger: Ledger, user: int, against: Adversary = "recipients") -> Spent:
-    return _of(ledger, ledger.counts[user], against)
+def _spent(ledger: Ledger, row: Array, against: Adversary) -> "Spent":
+    from foltr.privacy.accounting import epsilon
+
+    times = {event: int(count) for event, count in zip(ledger.events, row, strict=True)}
+    return epsilon(times, ledger.delta, against)
 
 
 def dumps(ledger: Ledger) -> str:
@@ -67,41 +112,62 @@ def dumps(ledger: Ledger) -> str:
         "counts": rows.tolist(),
         "user_has": whose.reshape(-1).tolist(),
     }
-    return json.dumps(content)
+    try:
+        return json.dumps(content, allow_nan=False)
+    except ValueError:
+        raise PrivacyError("a ledger with a number that is not finite cannot be saved") from None
 
 
 def loads(text: str) -> Ledger:
     try:
-        content: dict[str, Any] = json.loads(text)
+        content: dict[str, Any] = json.loads(text, parse_constant=_refuse)
         if content["version"] != VERSION:
             raise PrivacyError(f"a ledger of version {content['version']!r}; this program reads version {VERSION}")
         events = tuple(msgspec.convert(event, Event) for event in content["events"])
-        rows = np.array(content["counts"], np.int64).reshape(-1, len(events))
+        rows = np.array(content["counts"], np.int32).reshape(-1, len(events))
         counts = rows[np.array(content["user_has"], np.int64)]
         return Ledger(float(content["delta"]), content["budget"], events, counts)
     except (ValueError, KeyError, IndexError, TypeError, msgspec.ValidationError) as problem:
         raise PrivacyError(f"not a ledger of foltr, or damaged: {problem}") from None
 
 
-def _with(ledger: Ledger, event: Event, users: Array, times: int) -> Ledger:
-    counts, events = ledger.counts, ledger.events
-    if event in events:
-        counts = counts.copy()
-    else:
-        events = (*events, event)
-        counts = np.hstack([counts, np.zeros((len(counts), 1), np.int64)])
-    counts[users, events.index(event)] += times
-    return ledger._replace(events=events, counts=counts)
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is no number of JSON")
 
 
-def _kinds(ledger: Ledger, against: Adversary, users: Array) -> list[Spent]:
-    """What users have spent who differ in what they gave; of those who gave less of everything, nothing is asked."""
-    rows = np.unique(ledger.counts[users], axis=0)
-    if rows.shape[1] == 1:
-        rows = rows[-1:]
-    return [_of(ledger, row, against) for row in rows]
+def _affordable(events: tuple[Event, ...], counts: Array, budget: float, delta: float) -> bool:
+    """Whether users with these counts [users, events] stay within the budget."""
+    happened = [k for k in range(len(events)) if counts[:, k].any()]
+    chosen = [events[k] for k in happened]
+    check_composable(chosen)
+    if not all(holds(event) and "recipients" in event.against for event in chosen):
+        return False
+    worth = np.array([_worth(event) for event in chosen]).reshape(-1, 3)
+    totals = counts[:, happened] @ worth  # [users, 3]: mu^2, pure epsilon, rho
+    totals = totals.max(axis=0)[None] if totals.any(axis=0).sum() <= 1 else np.unique(totals, axis=0)
+    return all(_within(*row, budget=budget, delta=delta) for row in totals.tolist())
 
 
-def _of(ledger: Ledger, row: Array, against: Adversary) -> Spent:
-    times = {event: int(count) for event, count in zip(ledger.events, row, strict=True)}
-    return epsilon(times, ledger.delta, against)
+def _worth(event: Event) -> tuple[float, float, float]:
+    """What one release adds to mu^2, to the pure epsilon and to rho."""
+    if event.mechanism == "gaussian":
+        return multiplier(event) ** -2, 0.0, 0.0
+    if event.mechanism == "discrete-gaussian":
+        return 0.0, 0.0, concentrated(event)
+    return 0.0, pure_epsilon(event), 0.0
+
+
+def _within(squared_mu: float, pure: float, rho: float, *, budget: float, delta: float) -> bool:
+    """The sum of the three kinds' epsilons against the budget; where two need a delta, each gets half of it."""
+    if squared_mu and rho:
+        delta /= 2
+    left = budget - pure - (_concentrated_epsilon(rho, delta) if rho else 0.0)
+    return left >= 0 and (squared_mu == 0 or gaussian_delta(math.sqrt(squared_mu), left) <= delta)
+
+
+def _concentrated_epsilon(rho: float, delta: float) -> float:
+    """Of rho-concentrated privacy at a delta: the best order of those tried."""
+    if delta == 0:
+        return math.inf
+    each = _ORDERS * rho + np.log1p(-1 / _ORDERS) - (math.log(delta) + np.log(_ORDERS)) / (_ORDERS - 1)
+    return max(float(each.min()), 0.0)

@@ -19,22 +19,25 @@ _SHRINK = 1 - 2.0**-20
 
 
 def release(
-    update: Array, *, clip: float, multiplier: float, holders: int, taking_part: int, ring: Ring
+    update: Array, *, clip: float, multiplier: float, noise_contributors: int, taking_part: int, ring: Ring
 ) -> tuple[Array, Event]:
     """The vector of the ring that a client puts under its masks, and what the sum of all of them is worth.
 
-    `holders`: those who are sure to be there, for whom the noise is sized; `multiplier`: its deviation over the clip.
+    `noise_contributors`: clients that are sure to be there, for whom the noise is sized; `multiplier`: its standard
+    deviation over the clip.
     """
-    if not 1 <= holders <= taking_part:
-        raise SpecError(f"noise for {holders} holders among {taking_part} who take part; use 1 to {taking_part}")
+    if not 1 <= noise_contributors <= taking_part:
+        raise SpecError(
+            f"noise_contributors = {noise_contributors} of {taking_part} who take part; use 1 to {taking_part}"
+        )
     bound = math.floor(clip * 2**ring.fraction)
     if bound < 1:
         raise SpecError(f"clip {clip:g} is nothing with fraction={ring.fraction}; use more binary digits")
     variance = (Fraction(multiplier) * bound) ** 2
-    noisy = noise_in_ring(_bounded(update, clip, bound, ring), variance=variance, noise_contributors=holders)
-    total = share_variance(variance, holders) * holders
-    event = Event("discrete-gaussian", "l2", bound, "l2", math.sqrt(total), against=EVERYBODY, expected=holders,
-                  present=taking_part, parameters=len(update))  # fmt: skip
+    noisy = noise_in_ring(_bounded(update, clip, bound, ring), variance=variance, noise_contributors=noise_contributors)
+    total = share_variance(variance, noise_contributors) * noise_contributors
+    event = Event("discrete-gaussian", "l2", bound, "l2", math.sqrt(total), against=EVERYBODY,
+                  noise_contributors=noise_contributors, present=taking_part, parameters=len(update))  # fmt: skip
     return noisy, event
 
 
@@ -42,7 +45,7 @@ def _bounded(update: Array, clip: float, bound: int, ring: Ring) -> Array:
     """Encoded, with an L2 norm of at most `bound` steps."""
     norm = float(np.linalg.norm(update))
     if not math.isfinite(norm):
-        update, norm = np.zeros_like(update), 0.0  # training went astray: nothing to tell, but the noise is needed
+        update, norm = np.zeros_like(update), 0.0  # local training diverged: no update, but the noise is needed
     scale = min(1.0, clip / norm) if norm else 1.0
     while True:
         encoded = encode(update * scale, ring)

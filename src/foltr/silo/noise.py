@@ -7,7 +7,7 @@ Source: S3 section IV-B step 3 and equation 5 (`paper`). z rows; epsilon as the 
     cells   a draw for every cell, of scale z / epsilon; every answer about a document costs epsilon
     once    the same for every cell of the whole sketch before anybody asks; all answers together cost epsilon
 
-What is to be hidden: whether one occurrence of one word is in one document (unit `word`, neighbours `remove`).
+What is to be hidden: whether one occurrence of one word is in one document (unit `word`, adjacency `zero-out`).
 
 Sensitivity. A term has one column in each row, so one occurrence changes one cell of every row, by one: z cells of a
 whole sketch, an L1 norm of exactly z. An answer shows one cell of every row; whoever asks for the word itself sees

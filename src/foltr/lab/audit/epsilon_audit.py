@@ -17,7 +17,7 @@ from foltr.lab.audit.messages import holders_of, releases_of
 from foltr.lab.spec.setting import Setting
 from foltr.learners.foltr_es import FoltrEs, outcomes, randomised
 from foltr.privacy import accounting
-from foltr.privacy.events import EVERYBODY, Adversary
+from foltr.privacy.events import EVERYBODY, Adversary, pure_epsilon
 from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace, RandomizedResponse, UserLevelDP
 from foltr.privacy.papers import fpdgd_event, response_event
 from foltr.types import Array
@@ -63,16 +63,20 @@ def _of_honest(made: Setting, privacy: UserLevelDP, size: int, trials: int, seed
     plan = releases_of(made, size, seed)
     delta = privacy.delta if isinstance(privacy, Gaussian) else DELTA
     often = max(1, min(int(plan.counts.max()), _RELEASES))
-    holders = min(plan.event.expected, _HOLDERS)
+    holders = min(plan.event.noise_contributors, _HOLDERS)
     # Gaussian noise hides as much in few dimensions as in many
-    event = msgspec.structs.replace(plan.event, expected=holders, present=holders, parameters=min(size, 4))
+    event = msgspec.structs.replace(plan.event, noise_contributors=holders, present=holders, parameters=min(size, 4))
     whole = worlds.honest(privacy, event, trials=trials, seed=seed, releases=often)
     ledger = accounting.epsilon({event: often}, delta).epsilon
-    released = "sum" if plan.event.expected > 1 else "message"
+    released = "sum" if plan.event.noise_contributors > 1 else "message"
     rows = [_row(f"{released}, {often} {'time' if often == 1 else 'times'}", whole, ledger, delta, None)]
-    if plan.event.expected > 1 and isinstance(privacy, Gaussian):
+    if plan.event.noise_contributors > 1 and isinstance(privacy, Gaussian):
         share = msgspec.structs.replace(
-            event, noise=event.noise / math.sqrt(plan.event.expected), expected=1, present=1, against=EVERYBODY
+            event,
+            noise=event.noise / math.sqrt(plan.event.noise_contributors),
+            noise_contributors=1,
+            present=1,
+            against=EVERYBODY,
         )
         alone = worlds.honest(privacy, share, trials=trials, seed=seed)
         rows.append(_row("one message", alone, accounting.epsilon({share: 1}, delta).epsilon, delta, None))
@@ -83,6 +87,6 @@ def _of_response(privacy: RandomizedResponse, count: int, trials: int, seed: int
     def tell(truth: int, uniforms: Array) -> Array:
         return np.array([randomised(truth, count, privacy.p, first, second) for first, second in uniforms])
 
-    pure = accounting.pure_epsilon(response_event(privacy, outcomes=count))
+    pure = pure_epsilon(response_event(privacy, outcomes=count))
     tried = worlds.randomised_response(tell, trials=trials, seed=seed)
     return _row("outcome of one interaction", tried, pure, 0.0, pure if math.isfinite(pure) else None)

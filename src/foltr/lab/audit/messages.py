@@ -73,7 +73,7 @@ def protected(made: Setting, before: Array, local: Array, *, seed: int, round: i
         add_gamma_shares(sent, clients, scale=scale, noise_contributors=holders, seed=seed, round=round)
     if isinstance(privacy, Gaussian | Laplace):
         event = releases_of(made, len(before), seed).event
-        event = msgspec.structs.replace(event, expected=made.audit.holders or event.expected)
+        event = msgspec.structs.replace(event, noise_contributors=made.audit.holders or event.noise_contributors)
         protect(privacy, sent, before, clients, event, clip=privacy.clip, seed=seed, round=round)
     return sent
 

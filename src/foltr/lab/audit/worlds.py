@@ -66,7 +66,7 @@ _BEYOND = 1e3  # times the clip: what a client would send if nothing held it bac
 
 def honest(privacy: UserLevelDP, event: Event, *, trials: int, seed: int, releases: int = 1) -> Trials:
     """A sum with the noise of all expected holders (one, where nobody is trusted): one user is removed."""
-    laplace, holders, size = event.mechanism == "laplace", event.expected, event.parameters
+    laplace, holders, size = event.mechanism == "laplace", event.noise_contributors, event.parameters
     worst = np.zeros(size)
     worst[: 1 if laplace else size] = 1.0  # in L1 one coordinate is as far as one can go, in L2 every direction is
     first = worst * event.bound / np.sqrt(worst.sum())

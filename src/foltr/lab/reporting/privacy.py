@@ -53,7 +53,7 @@ def _at(figure: dict[str, Any]) -> str:
 
 
 def _shares(shares: dict[str, Any] | None) -> str:
-    return "whole in each" if shares is None else f"{shares['present']:,} of {shares['expected']:,}"
+    return "whole in each" if shares is None else f"{shares['present']:,} of {shares['noise_contributors']:,}"
 
 
 def _epsilon(value: float | str | None) -> str:

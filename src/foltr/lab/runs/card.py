@@ -138,7 +138,7 @@ def _really(event: Event, facts: Facts) -> Event:
     """The noise that is there: not that of clients who replace their message, nor all of it if a rule chooses."""
     federation = facts.federation
     assert isinstance(federation, Federated)
-    if event.expected == 1:
+    if event.noise_contributors == 1:
         return event
     summed = federation.aggregator == "fedavg" and not federation.defend_on_detection and not facts.uneven
     return with_present(event, max(0, event.present - facts.liars) if summed else 1)

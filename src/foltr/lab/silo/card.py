@@ -9,7 +9,7 @@ from typing import Any
 from foltr.lab.spec.setting import SiloSetting
 from foltr.silo.parties import Setup
 
-_UNIT = {"unit": "word", "neighbours": "remove"}
+_UNIT = {"unit": "word", "adjacency": "zero-out"}
 _SAID = {
     "none": "Cells of sketches leave as they are: whoever asks learns counts exactly, without any bound.",
     "paper": "One draw of noise for all cells of an answer is gone from every difference of two cells: counts are "

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from small_rounds import federation, members, server_of
 
 from foltr.errors import SpecError
-from foltr.privacy import release as ring_release
+from foltr.privacy import release
 from foltr.privacy.accounting import epsilon
 from foltr.privacy.calibration import noise_multiplier
 from foltr.secagg.ring import Ring, decode
@@ -19,20 +19,22 @@ from foltr.secagg.transport import run_in_memory
 RING = Ring(clients=7)
 
 
-def let_out(update, clip=1.0, multiplier=3.0, holders=5, ring=RING):
-    return ring_release.release(update, clip=clip, multiplier=multiplier, holders=holders, taking_part=7, ring=ring)
+def let_out(update, clip=1.0, multiplier=3.0, noise_contributors=5, ring=RING):
+    return release.release(
+        update, clip=clip, multiplier=multiplier, noise_contributors=noise_contributors, taking_part=7, ring=ring
+    )
 
 
 @given(arrays(float, 6, elements=st.floats(-1e6, 1e6)), st.floats(1e-3, 100))
 def test_no_update_is_longer_than_the_bound_of_its_event(update, clip):
-    encoded = ring_release._bounded(update, clip, math.floor(clip * 2**16), RING)
-    assert ring_release._square(encoded, RING) <= math.floor(clip * 2**16) ** 2
+    encoded = release._bounded(update, clip, math.floor(clip * 2**16), RING)
+    assert release._square(encoded, RING) <= math.floor(clip * 2**16) ** 2
 
 
 def test_a_sum_of_releases_through_secure_aggregation_is_noisy_by_as_much_as_the_event_says():
     """7 clients of 200 numbers, all updates zero: chi-square of the sum, false alarm below 1 in 10^5."""
     fed = federation(7, length=200)
-    released = {name: let_out(np.zeros(200), multiplier=2.0, holders=7) for name in fed.identities}
+    released = {name: let_out(np.zeros(200), multiplier=2.0, noise_contributors=7) for name in fed.identities}
     rows = {name: vector for name, (vector, _) in released.items()}
     found = run_in_memory(server_of(fed), members(fed, rows=rows))
     event = next(iter(released.values()))[1]
@@ -40,7 +42,7 @@ def test_a_sum_of_releases_through_secure_aggregation_is_noisy_by_as_much_as_the
     assert np.square(steps / event.noise).sum() == pytest.approx(200, abs=5 * math.sqrt(400))
 
 
-def test_the_event_keeps_the_wish_that_its_noise_was_sized_for():
+def test_the_event_keeps_the_target_that_its_noise_was_sized_for():
     multiplier = noise_multiplier(1.0, 1e-5, 20)
     _, event = let_out(np.ones(46), multiplier=multiplier)
     assert epsilon({event: 20}, 1e-5, "server").epsilon == pytest.approx(1.0, rel=0.12)  # Renyi, not exact
@@ -52,7 +54,7 @@ def test_an_update_that_is_not_finite_is_let_out_as_noise_alone():
 
 
 def test_what_cannot_be_is_refused():
-    with pytest.raises(SpecError, match="holders"):
-        let_out(np.ones(3), holders=8)
+    with pytest.raises(SpecError, match="noise_contributors"):
+        let_out(np.ones(3), noise_contributors=8)
     with pytest.raises(SpecError, match="clip"):
         let_out(np.ones(3), clip=1e-9)
