@@ -10,8 +10,9 @@ import time
 
 import numpy as np
 
-from foltr.clicks import Users, behaviour
-from foltr.federation.round import Federated, Task, run
+from foltr.clicks import Users, click_model
+from foltr.lab.simulation.rounds import run
+from foltr.lab.simulation.task import Federated, Task
 from foltr.lab.data import synthetic
 from foltr.lab.simulation import compiled
 from foltr.learners.pdgd import Pdgd
@@ -22,7 +23,7 @@ from foltr.rankers import Linear
 def main(smoke: bool) -> None:
     registered, cohort = (10_000, 500) if smoke else (1_000_000, 10_000)
     data = synthetic.generate("synthetic-mslr", queries=100 if smoke else 1000, seed=1)
-    users = (behaviour(Users(), grades=5),)
+    users = (click_model(Users(), grades=5),)
     federation = Federated(registered, 4, 3, cohort=cohort)
     task = Task(data, 5, users, Linear(), Pdgd(), federation, Fpdgd(), 1)
     began = time.perf_counter()

@@ -18,7 +18,7 @@ Noise: TypeAlias = Callable[[str], Any]
 class Searches(NamedTuple):
     """People who search as it goes: each is shown the list of the local model after the steps before."""
 
-    count: int
+    number: int
     search: Callable[[int, Rank], Interaction]  # (step, rank) -> what was shown and clicked
 
 
@@ -31,7 +31,7 @@ def local_update(
     `event` is what the release is worth, as `mechanism.event` states it for the whole federation; the caller has asked
     the ledger whether it may happen.
     """
-    count = interactions.count if isinstance(interactions, Searches) else len(interactions)
+    count = interactions.number if isinstance(interactions, Searches) else len(interactions)
     state = learner.client_init(model, client=client, interactions=count)
     for step in range(count):
         interaction = _interaction(interactions, step, state, learner, model)

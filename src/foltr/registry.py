@@ -86,7 +86,8 @@ def kind(slot: str, name: str) -> type:
         raise SpecError(f"no {slot.replace('_', ' ')} {name!r}; there are {', '.join(SLOTS[slot])}")
     if isinstance(found, str):
         module, _, cls = found.partition(":")
-        return getattr(importlib.import_module(module), cls)  # type: ignore[no-any-return]
+        builtin: type = getattr(importlib.import_module(module), cls)
+        return builtin
     return found
 
 

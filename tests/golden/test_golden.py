@@ -33,7 +33,7 @@ def reference():
         return dict(arrays)
 
 
-def outcome(id, spec):
+def outcome(name, spec):
     """Everything that the reference has of one setting."""
     one = setting(spec)
     checked(one, 1, {})
@@ -45,30 +45,30 @@ def outcome(id, spec):
         *_, result = silo_runs.run_setting(one, texts, seed)
     else:
         *_, result = single.run_setting(one, population.load(one.data, 1), seed, 1)
-    out = {id: result.parameters, f"{id}/interactions": np.array(float(result.interactions))}
+    out = {name: result.parameters, f"{name}/interactions": np.array(float(result.interactions))}
     if result.online.size:
-        out[f"{id}/online"] = result.online[0].mean()
+        out[f"{name}/online"] = result.online[0].mean()
     if result.offline.size:
-        out[f"{id}/offline"] = result.offline[:, -1]
+        out[f"{name}/offline"] = result.offline[:, -1]
     further = [value for name, value in zip(result.names, result.more, strict=True) if str(name) not in TIMES]
     if further:
-        out[f"{id}/more"] = np.array(further)
+        out[f"{name}/more"] = np.array(further)
     if result.points.size:
-        out[f"{id}/points"] = result.points
+        out[f"{name}/points"] = result.points
     return out
 
 
 @pytest.mark.parametrize("one", SETTINGS, ids=lambda one: one["id"])
 def test_results_are_those_of_the_reference(one, reference):
-    id = one["id"]
-    if id in CHANGED:
-        pytest.skip(CHANGED[id])
-    for key, values in outcome(id, one["spec"]).items():
+    name = one["id"]
+    if name in CHANGED:
+        pytest.skip(CHANGED[name])
+    for key, values in outcome(name, one["spec"]).items():
         assert np.asarray(values, dtype=float) == pytest.approx(reference[key], abs=TOLERANCE, rel=0, nan_ok=True), key
 
 
-@pytest.mark.parametrize("id", CHANGED)
-def test_what_changed_stays_close(id, reference):
+@pytest.mark.parametrize("name", CHANGED)
+def test_what_changed_stays_close(name, reference):
     """The same distribution from other random numbers: the quality is that of the reference within some hundredths."""
-    (one,) = [one for one in SETTINGS if one["id"] == id]
-    assert outcome(id, one["spec"])[f"{id}/offline"] == pytest.approx(reference[f"{id}/offline"], abs=0.1)
+    (one,) = [one for one in SETTINGS if one["id"] == name]
+    assert outcome(name, one["spec"])[f"{name}/offline"] == pytest.approx(reference[f"{name}/offline"], abs=0.1)

@@ -11,11 +11,11 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
+from foltr.lab.runs.closure import code_in, import_closure, imports_of, matches, source_on_disk
 
 import foltr
 from foltr.errors import SpecError
 from foltr.lab.runs import closure, keys, store
-from foltr.lab.runs.closure import code_in, import_closure, imports_of, matches, source_on_disk
 from foltr.lab.spec.parse import setting
 from foltr.lab.spec.setting import resolved
 

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from foltr.privacy.papers import fpdgd_event
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from releases_by_hand import gaussian, laplace, response
@@ -14,7 +15,6 @@ from foltr.privacy.accounting import affordable, epsilon, laplace_divergence
 from foltr.privacy.calibration import gaussian_epsilon
 from foltr.privacy.events import RECIPIENTS, Event, one_share, pure_epsilon, with_present
 from foltr.privacy.mechanisms import Fpdgd
-from foltr.privacy.papers import fpdgd_event
 
 DELTA = 1e-5
 # releases, noise multiplier -> epsilon of a user at delta 1e-5

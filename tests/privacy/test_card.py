@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from foltr.privacy.papers import fpdgd_event, response_event
 from scipy.special import comb
 
 from foltr.lab.runs.card import card_of, ledgers_of
@@ -15,7 +16,6 @@ from foltr.privacy.accounting import epsilon
 from foltr.privacy.calibration import gaussian_epsilon, noise_multiplier
 from foltr.privacy.events import pure_epsilon
 from foltr.privacy.mechanisms import Fpdgd, RandomizedResponse
-from foltr.privacy.papers import fpdgd_event, response_event
 
 FEATURES = 46
 EVOLUTION = {"learner": {"kind": "foltr-es"}}

@@ -36,7 +36,7 @@ def protection_of(
     if event is None:
         return Protection(mechanism, context=context)
     budget = getattr(mechanism, "epsilon", None) if hasattr(mechanism, "releases") else None
-    ledger = ledgers.begin(clients, delta=getattr(mechanism, "delta", None) or DELTA, budget=budget)
+    ledger = ledgers.begin(clients, delta=getattr(mechanism, "delta", DELTA), budget=budget, events=(event,))
     return Protection(mechanism, event, ledger, context)
 
 
@@ -44,7 +44,7 @@ def planned(protection: Protection, schedule: Schedule, clients: int) -> Release
     """The ledger's answers over a whole schedule, without training anybody."""
     assert protection.event is not None
     ledger = None if protection.ledger is None else ledgers.begin(
-        clients, delta=protection.ledger.delta, budget=protection.ledger.budget
+        clients, delta=protection.ledger.delta, budget=protection.ledger.budget, events=(protection.event,)
     )  # fmt: skip
     rehearsal, admitted, counts = protection._replace(ledger=ledger), [], np.zeros(clients, np.int64)
     fixed = schedule.members(1).clients if schedule.fixed else None

@@ -63,6 +63,9 @@ class Protection(NamedTuple):
     context: ReleaseContext = ReleaseContext(1, 1, 1)
 
 
+UNPROTECTED = Protection()
+
+
 class RoundResult(NamedTuple):
     round: int
     members: Members
@@ -77,7 +80,7 @@ class RoundResult(NamedTuple):
 
 
 def run_rounds(
-    state: ServerState, schedule: Schedule, engine: Engine, *, protection: Protection = Protection(),
+    state: ServerState, schedule: Schedule, engine: Engine, *, protection: Protection = UNPROTECTED,
     aggregator: Aggregate, server_optimizer: ServerOptimizer, transform: Transform | None = None,
     personalization: Any = None,
 ) -> Iterator[RoundResult]:  # fmt: skip

@@ -29,7 +29,7 @@ import msgspec
 import numpy as np
 
 from foltr.privacy.calibration import laplace_scale, next_clip, noise_multiplier, split_multiplier
-from foltr.privacy.events import EVERYBODY, RECIPIENTS, Adversary, Event
+from foltr.privacy.events import EVERYBODY, RECIPIENTS, Adversary, Event, pure_epsilon
 from foltr.privacy.noise import gamma_share, gaussian_share
 from foltr.types import Array
 
@@ -131,8 +131,6 @@ class RandomizedResponse(
         An answer that is true less often than a guess would be is taken for an answer to a yes-or-no question that
         gives away as much: no mechanism of that epsilon gives away more (Kairouz, Oh and Viswanath 2015).
         """
-        from foltr.privacy.accounting import pure_epsilon
-
         event = Event("randomized-response", "outcome", 1.0, "outcome", self.p, unit="interaction",
                       adjacency="replace", outcomes=context.outcomes)  # fmt: skip
         if self.p * context.outcomes > 1:

@@ -13,10 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foltr.federation.server import mean_delta
 from foltr.federation.round import Engine, RoundResult, run_rounds
 from foltr.federation.schedule import Members, Schedule
-from foltr.federation.server import add, init_state
+from foltr.federation.server import add, init_state, mean_delta
 from foltr.types import Array
 from foltr.unlearning.replay import damaged, read_named, write_named
 

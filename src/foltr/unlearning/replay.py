@@ -26,10 +26,9 @@ import numpy as np
 
 from foltr.atomic import write_arrays
 from foltr.errors import StorageError
-from foltr.federation.server import mean_delta
 from foltr.federation.round import Engine, RoundResult, Transform, run_rounds
 from foltr.federation.schedule import Members, Schedule
-from foltr.federation.server import add, init_state
+from foltr.federation.server import add, init_state, mean_delta
 from foltr.types import Array, Updates
 
 KIND = "history-1"  # of the file; changes with its layout

@@ -13,7 +13,7 @@ from foltr.clicks import Users
 from foltr.errors import SpecError
 from foltr.lab.audit.choice import Audit
 from foltr.lab.audit.guess import GUESSES, PUBLISHED, Found, guess_each, score
-from foltr.lab.audit.messages import Messages, full_lists, holders_of, send
+from foltr.lab.audit.messages import Messages, contributors_of, full_lists, send
 from foltr.lab.data.dataset import Fold
 from foltr.lab.spec.setting import Setting
 from foltr.types import Array
@@ -26,8 +26,8 @@ def check_audit(made: Setting, fold: Fold) -> None:
             f"audit: no validation query of {fold.name} fold {fold.fold} has {made.users.k} documents; "
             f"use a smaller users.k"
         )
-    if made.audit.sum > holders_of(made):
-        raise SpecError(f"audit.sum = {made.audit.sum}: at most {holders_of(made)} clients take part in a round")
+    if made.audit.sum > contributors_of(made):
+        raise SpecError(f"audit.sum = {made.audit.sum}: at most {contributors_of(made)} clients take part in a round")
 
 
 def training(made: Setting) -> Setting:

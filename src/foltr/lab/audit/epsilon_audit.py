@@ -13,13 +13,13 @@ import numpy as np
 
 from foltr.lab.audit import worlds
 from foltr.lab.audit.epsilon import Trials, lower_bound
-from foltr.lab.audit.messages import holders_of, releases_of
+from foltr.lab.audit.messages import contributors_of, protection_in
 from foltr.lab.spec.setting import Setting
-from foltr.learners.foltr_es import FoltrEs, outcomes, randomised
+from foltr.learners.foltr_es import FoltrEs, outcomes
 from foltr.privacy import accounting
 from foltr.privacy.events import EVERYBODY, Adversary, pure_epsilon
-from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace, RandomizedResponse, UserLevelDP
-from foltr.privacy.papers import fpdgd_event, response_event
+from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace, RandomizedResponse, ReleaseContext, UserLevelDP
+from foltr.rng import Stream
 from foltr.types import Array
 
 DELTA = 1e-5
@@ -32,7 +32,7 @@ def epsilon_bounds(made: Setting, parameters: int, *, trials: int, seed: int) ->
     """What is released, the bound from trials, the ledger's figure and the nominal one."""
     privacy = made.privacy
     if isinstance(privacy, Fpdgd):
-        return _of_fpdgd(privacy, parameters, holders_of(made), trials, seed)
+        return _of_fpdgd(privacy, parameters, contributors_of(made), trials, seed)
     if isinstance(privacy, Gaussian | Laplace):
         return _of_honest(made, privacy, parameters, trials, seed)
     if isinstance(privacy, RandomizedResponse) and isinstance(made.learner, FoltrEs):
@@ -49,7 +49,7 @@ def _row(what: str, tried: Trials, ledger: float, delta: float, nominal: float |
 
 
 def _of_fpdgd(privacy: Fpdgd, size: int, holders: int, trials: int, seed: int) -> list[dict[str, Any]]:
-    event = fpdgd_event(privacy, holders=holders, parameters=size)
+    event = privacy.event(ReleaseContext(holders, 1, size))
     spent, to_server = (accounting.epsilon({event: 1}, DELTA, against).epsilon for against in ADVERSARIES)
     together = worlds.fpdgd_sum(privacy, size=size, trials=trials, seed=seed, holders=_HOLDERS)
     alone = worlds.fpdgd_message(privacy, size=size, trials=trials, seed=seed, holders=holders)
@@ -60,9 +60,10 @@ def _of_fpdgd(privacy: Fpdgd, size: int, holders: int, trials: int, seed: int) -
 
 
 def _of_honest(made: Setting, privacy: UserLevelDP, size: int, trials: int, seed: int) -> list[dict[str, Any]]:
-    plan = releases_of(made, size, seed)
+    plan = protection_in(made, size)
+    assert plan.event is not None
     delta = privacy.delta if isinstance(privacy, Gaussian) else DELTA
-    often = max(1, min(int(plan.counts.max()), _RELEASES))
+    often = max(1, min(plan.context.releases, _RELEASES))
     holders = min(plan.event.noise_contributors, _HOLDERS)
     # Gaussian noise hides as much in few dimensions as in many
     event = msgspec.structs.replace(plan.event, noise_contributors=holders, present=holders, parameters=min(size, 4))
@@ -84,9 +85,9 @@ def _of_honest(made: Setting, privacy: UserLevelDP, size: int, trials: int, seed
 
 
 def _of_response(privacy: RandomizedResponse, count: int, trials: int, seed: int) -> dict[str, Any]:
-    def tell(truth: int, uniforms: Array) -> Array:
-        return np.array([randomised(truth, count, privacy.p, first, second) for first, second in uniforms])
+    def respond(truth: int, draws: Stream) -> Array:
+        return np.array([privacy.protect(truth, count, None, draws.skip(2 * trial)) for trial in range(trials)])
 
-    pure = pure_epsilon(response_event(privacy, outcomes=count))
-    tried = worlds.randomised_response(tell, trials=trials, seed=seed)
+    pure = pure_epsilon(privacy.event(ReleaseContext(1, 1, 1, count)))
+    tried = worlds.randomised_response(respond, seed=seed)
     return _row("outcome of one interaction", tried, pure, 0.0, pure if math.isfinite(pure) else None)

@@ -8,24 +8,24 @@ Differs from the paper: features are scaled by the training set's moments (the a
 validation set); each query may be searched several times, by different people.
 """
 
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
-from foltr._kernels.noise import add_gamma_shares
-from foltr.clicks import ClickModel, behaviour, clicks_on
+from foltr.clicks import ClickModel, click_model, clicks_on
+from foltr.client import Rank, Searches, local_update
 from foltr.errors import SpecError
-from foltr.federation.releases import Releases, planned
-from foltr.federation.round import Federated
+from foltr.federation.releases import protection_of
+from foltr.federation.round import Protection, Release
 from foltr.lab.data.dataset import Fold
+from foltr.lab.simulation.protection import protect_rows
+from foltr.lab.simulation.task import Federated
 from foltr.lab.spec.setting import Setting
-from foltr.learners import pdgd
-from foltr.learners.pdgd import Pdgd
 from foltr.metrics import order
-from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace, clip_radius, protect
 from foltr.rng import stream
-from foltr.types import Array, Dataset, Interaction
+from foltr.types import Array, Dataset, Interaction, Model
 
 
 class Messages(NamedTuple):
@@ -36,81 +36,94 @@ class Messages(NamedTuple):
     clicks: Array  # [messages, documents] bool
 
 
-def send(made: Setting, fold: Fold, before: Array, *, messages: int, queries: int, seed: int) -> Messages:
+class _Projected(NamedTuple):
+    """The local steps of a mechanism without its noise, which is added to all messages together."""
+
+    mechanism: Any
+    acts_on: str = "nothing"
+
+    def project(self, parameters: Array) -> Array:
+        projected: Array = self.mechanism.project(parameters)
+        return projected
+
+
+def send(setting: Setting, fold: Fold, before: Array, *, messages: int, queries: int, seed: int) -> Messages:
     """Messages of `queries` searches each, in the round after the last."""
-    users, round = behaviour(made.users, grades=fold.grades), made.federation.rounds + 1
-    chosen = _queries(fold.validation, made.users.k, messages, queries, seed)  # [messages, queries]
-    local = np.tile(before, (messages, 1))
-    features = np.empty((messages, queries * made.users.k, len(before)))
-    clicks = np.empty(features.shape[:2], dtype=bool)
-    for client, row in enumerate(local):
-        draws = stream(seed, round=round, client=client, purpose="clicks").uniform(2 * clicks.shape[1])
-        for step, query in enumerate(chosen[client]):
-            part = slice(step * made.users.k, (step + 1) * made.users.k)
-            uniforms = draws[2 * part.start : 2 * part.stop]
-            session = _search(made, fold.validation, int(query), row, users, uniforms)
-            features[client, part], clicks[client, part] = session.features[session.ranking], session.clicks
-            _step(made, row, session)
-    return Messages(before, local, protected(made, before, local, seed=seed, round=round), features, clicks)
+    round, k = setting.federation.rounds + 1, setting.users.k
+    chosen = _queries(fold.validation, k, messages, queries, seed)  # [messages, queries]
+    model = Model(before, round - 1, setting.ranker, k, seed)
+    users, deltas = click_model(setting.users, grades=fold.grades), []
+    seen: list[Interaction] = []
+    for client in range(messages):
+        draws = stream(seed, round=round, client=client, purpose="clicks").uniform(2 * queries * k)
+        search = partial(_search, fold.validation, chosen[client], k, users, draws, seen)
+        update = local_update(
+            model, Searches(queries, search), learner=setting.learner, mechanism=_Projected(setting.privacy),
+            noise=_no_noise, client=client,
+        )  # fmt: skip
+        deltas.append(update.values)
+    features = np.concatenate([one.features[one.ranking] for one in seen]).reshape(messages, queries * k, -1)
+    clicks = np.concatenate([one.clicks for one in seen]).reshape(messages, -1)
+    local = np.stack(deltas)
+    sent = protected(setting, local, seed=seed, round=round)
+    return Messages(before, before + local, before + sent, features, clicks)
 
 
-def full_lists(data: Dataset, shown: int) -> Array:
-    """Queries with at least as many documents as are shown."""
-    return np.flatnonzero(np.diff(data.offsets) >= shown)
+def _no_noise(purpose: str) -> Any:
+    raise AssertionError(f"no stream for {purpose!r}: noise is added to all messages together")
 
 
-def holders_of(made: Setting) -> int:
+def _search(
+    data: Dataset, chosen: Array, k: int, users: ClickModel, draws: Array, seen: list[Interaction], step: int,
+    rank: Rank,
+) -> Interaction:  # fmt: skip
+    """One person's search in the ranker's list as it is; what was seen is appended to `seen`."""
+    rows = slice(data.offsets[chosen[step]], data.offsets[chosen[step] + 1])
+    features = np.asarray(data.features[rows], dtype=np.float64)
+    _, scores = rank(features, k, stream(0, purpose="choice"))
+    ranking = order(scores)[:k]
+    clicks = clicks_on(data.labels[rows][ranking], users, draws[2 * step * k : 2 * (step + 1) * k])
+    seen.append(Interaction(features, ranking, clicks, scores, 0))
+    return seen[-1]
+
+
+def full_lists(data: Dataset, k: int) -> Array:
+    """Queries with at least as many documents as are displayed."""
+    return np.flatnonzero(np.diff(data.offsets) >= k)
+
+
+def contributors_of(setting: Setting) -> int:
     """How many clients add a share of the noise of a round."""
-    assert isinstance(made.federation, Federated)
-    return made.federation.cohort or made.federation.clients
+    assert isinstance(setting.federation, Federated)
+    return setting.federation.cohort or setting.federation.clients
 
 
-def protected(made: Setting, before: Array, local: Array, *, seed: int, round: int) -> Array:
-    """Messages [n, P], clipped where it is updates that are clipped, with one share each of the noise of a round."""
-    privacy, sent, clients = made.privacy, local.copy(), np.arange(len(local))
-    if isinstance(privacy, Fpdgd):
-        scale, holders = privacy.sensitivity / privacy.epsilon, made.audit.holders or holders_of(made)
-        add_gamma_shares(sent, clients, scale=scale, noise_contributors=holders, seed=seed, round=round)
-    if isinstance(privacy, Gaussian | Laplace):
-        event = releases_of(made, len(before), seed).event
-        event = msgspec.structs.replace(event, noise_contributors=made.audit.holders or event.noise_contributors)
-        protect(privacy, sent, before, clients, event, clip=privacy.clip, seed=seed, round=round)
-    return sent
+def protected(setting: Setting, local: Array, *, seed: int, round: int) -> Array:
+    """Deltas [n, P] as they leave: clipped where deltas are clipped, with one share each of the noise of a round."""
+    protection = protection_in(setting, local.shape[1])
+    if protection.event is None:
+        return local.copy()
+    wanted = setting.audit.holders or protection.event.noise_contributors
+    event = msgspec.structs.replace(protection.event, noise_contributors=wanted)
+    release = Release(setting.privacy.init_state(), event)
+    return protect_rows(setting.privacy, local.copy(), np.arange(len(local)), release, seed=seed, round=round)
 
 
-def releases_of(made: Setting, parameters: int, seed: int) -> Releases:
-    """What an honest mechanism lets out in the whole run."""
-    federation, privacy = made.federation, made.privacy
+def protection_in(setting: Setting, parameters: int) -> Protection:
+    """The setting's mechanism with what a release of it is worth."""
+    federation = setting.federation
     assert isinstance(federation, Federated)
-    assert isinstance(privacy, Gaussian | Laplace)
-    return planned(
-        privacy, clients=federation.clients, cohort=federation.cohort, turns=federation.round_robin,
-        rounds=federation.rounds, parameters=parameters, seed=seed,
+    return protection_of(
+        setting.privacy, clients=federation.clients, cohort=federation.cohort, round_robin=federation.round_robin,
+        rounds=federation.rounds, parameters=parameters,
     )  # fmt: skip
 
 
-def _queries(data: Dataset, shown: int, messages: int, queries: int, seed: int) -> Array:
+def _queries(data: Dataset, k: int, messages: int, queries: int, seed: int) -> Array:
     """[messages, queries]: all in random order, then again in another, so that no query comes much more often."""
-    full = full_lists(data, shown)
+    full = full_lists(data, k)
     if not full.size:
-        raise SpecError(f"audit: no validation query has {shown} documents; use a smaller users.k")
+        raise SpecError(f"audit: no validation query has {k} documents; use a smaller users.k")
     passes = -(-messages * queries // len(full))
     orders = [stream(seed, round=one, purpose="choice").permutation(len(full)) for one in range(passes)]
     return full[np.concatenate(orders)[: messages * queries]].reshape(messages, queries)
-
-
-def _search(made: Setting, data: Dataset, query: int, model: Array, users: ClickModel, uniforms: Array) -> Interaction:
-    rows = slice(data.offsets[query], data.offsets[query + 1])
-    features = np.asarray(data.features[rows], dtype=np.float64)
-    scores = made.ranker.score(model, features)
-    shown = order(scores)[: made.users.k]
-    return Interaction(features, shown, clicks_on(data.labels[rows][shown], users, uniforms), scores, 0)
-
-
-def _step(made: Setting, row: Array, session: Interaction) -> None:
-    """One local step, in place."""
-    assert isinstance(made.learner, Pdgd)
-    row += made.learner.learning_rate * pdgd.gradient(session, made.ranker, row, made.learner.negatives)
-    radius, norm = clip_radius(made.privacy), float(np.linalg.norm(row))
-    if radius and norm > radius:
-        row *= radius / norm

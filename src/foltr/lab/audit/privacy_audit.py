@@ -15,15 +15,15 @@ import msgspec
 import numpy as np
 
 from foltr.errors import InputError
-from foltr.federation.round import Federated
 from foltr.lab import records
 from foltr.lab.audit import membership
 from foltr.lab.audit.click_guessing import guessed
 from foltr.lab.audit.epsilon_audit import epsilon_bounds
 from foltr.lab.audit.guess import GUESSES
-from foltr.lab.audit.messages import Messages, full_lists, holders_of, send
+from foltr.lab.audit.messages import Messages, contributors_of, full_lists, send
 from foltr.lab.data.dataset import Fold
 from foltr.lab.simulation.population import load
+from foltr.lab.simulation.task import Federated
 from foltr.lab.spec.setting import Setting
 from foltr.learners.pdgd import Pdgd
 from foltr.rankers import Linear
@@ -65,7 +65,7 @@ def audit(
     found: dict[str, Any] = {"guessing": [], "membership": [], "note": _cannot(made, fold)}
     if not found["note"]:
         short = send(made, fold, parameters, messages=messages, queries=1, seed=seed)
-        sums = [n for n in SUMS if n <= min(messages, holders_of(made))]
+        sums = [n for n in SUMS if n <= min(messages, contributors_of(made))]
         found["guessing"] = [
             *(_guesses(_longer(made, fold, short, queries, seed), queries, 1) for queries in SEARCHES),
             *(_guesses(_whole_sums(short, n), 1, n) for n in sums),

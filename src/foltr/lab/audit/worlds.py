@@ -16,10 +16,12 @@ from collections.abc import Callable
 import numpy as np
 
 from foltr._kernels.noise import add_gamma_shares
+from foltr.federation.round import Release as ReleaseTerms
 from foltr.lab.audit.epsilon import Trials
+from foltr.lab.simulation.protection import protect_rows
 from foltr.privacy.events import Event
-from foltr.privacy.mechanisms import Fpdgd, UserLevelDP, protect
-from foltr.rng import stream
+from foltr.privacy.mechanisms import Fpdgd, UserLevelDP
+from foltr.rng import Stream, stream
 from foltr.types import Array
 
 # (the one update [P], number of the release) -> what is released, in every trial anew [trials, P]
@@ -74,9 +76,9 @@ def honest(privacy: UserLevelDP, event: Event, *, trials: int, seed: int, releas
     def release(update: Array, number: int) -> Array:
         rows = np.zeros((trials * holders, size))
         rows[::holders] = _BEYOND * update
-        clients, start = np.arange(len(rows)), np.zeros(size)
-        protect(privacy, rows, start, clients, event, clip=event.bound, seed=seed, round=number)
-        return rows.reshape(trials, holders, size).sum(axis=1)
+        terms = ReleaseTerms(event.bound, event)
+        sent = protect_rows(privacy, rows, np.arange(len(rows)), terms, seed=seed, round=number)
+        return sent.reshape(trials, holders, size).sum(axis=1)
 
     return two_worlds(release, first, np.zeros(size), by_absolute if laplace else along, releases=releases)
 
@@ -98,9 +100,7 @@ def _with_shares(privacy: Fpdgd, trials: int, present: int, holders: int, seed: 
 
     def release(update: Array, number: int) -> Array:
         shares = np.zeros((trials * present, len(update)))
-        add_gamma_shares(
-            shares, np.arange(len(shares)), scale=scale, noise_contributors=holders, seed=seed, round=number
-        )
+        add_gamma_shares(shares, np.arange(len(shares)), scale, 1.0 / holders, seed, number)
         return update + shares.reshape(trials, present, -1).sum(axis=1)
 
     return release
@@ -114,10 +114,7 @@ def integers(sample: Callable[[int], Array], *, bound: int, trials: int) -> Tria
     )  # fmt: skip
 
 
-def randomised_response(tell: Callable[[int, Array], Array], *, trials: int, seed: int) -> Trials:
-    """One outcome is replaced by another; `tell(truth, uniforms [trials, 2]) -> [trials]` outcomes as told."""
-    told = [
-        tell(truth, stream(seed, round=truth, purpose="privatise").uniform(2 * trials).reshape(-1, 2))
-        for truth in (0, 1)
-    ]
-    return Trials(*((answers == 0).astype(int) - (answers == 1) for answers in told))
+def randomised_response(respond: Callable[[int, Stream], Array], *, seed: int) -> Trials:
+    """One outcome is replaced by another; `respond(truth, draws) -> [trials]` outcomes as reported."""
+    reported = [respond(truth, stream(seed, round=truth, purpose="privatise")) for truth in (0, 1)]
+    return Trials(*((answers == 0).astype(int) - (answers == 1) for answers in reported))

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from foltr._kernels.scoring import dot_products
-from foltr.clicks import Users, behaviour
-from foltr.federation.round import Federated, Task
+from foltr.clicks import Users, click_model
 from foltr.lab.bench import numpy_reference
 from foltr.lab.bench.stopwatch import in_turns
 from foltr.lab.simulation import compiled
+from foltr.lab.simulation.task import Federated, Task
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.mechanisms import NoPrivacy
 from foltr.rankers import Linear
@@ -79,7 +79,7 @@ def measure_training(shape: Shape, data: Dataset, turns: int) -> dict[str, Any]:
 
 
 def task_of(shape: Shape, data: Dataset) -> Task:
-    users = behaviour(USERS, grades=shape.grades)
+    users = click_model(USERS, grades=shape.grades)
     return Task(data, shape.grades, (users,), Linear(), Pdgd(), Federated(1000, 1, 1), NoPrivacy(), 1)
 
 
@@ -92,7 +92,7 @@ def trained(shape: Shape, data: Dataset) -> Array:
 
 def _twin(shape: Shape, data: Dataset, theta: Array) -> Callable[[], Any]:
     """The same work: from the same ranker, with the same users."""
-    users, draws = behaviour(USERS, grades=shape.grades), stream(1, purpose="choice")
+    users, draws = click_model(USERS, grades=shape.grades), stream(1, purpose="choice")
     return partial(numpy_reference.train, data, users, theta, shape.twin_interactions, 0.1, draws)
 
 

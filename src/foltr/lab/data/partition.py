@@ -11,8 +11,8 @@ Source: S2 chapter 4.
 (the union of the intents), and where clients differed in how they click, every interaction draws a way.
 
 Differs from the paper:
-- Type 1 as published measures the IID baseline on the union and the clients on single intents, so part of its gap is the
-  measure; `tested_on = "intents"` measures the baseline on what the clients are measured on.
+- Type 1 as published measures the IID baseline on the union and the clients on single intents, so part of the
+  difference is the measure; `tested_on = "intents"` measures the baseline on what the clients are measured on.
 - Type 1 shuffles intents in every query, so over many queries all clients want the same; `shuffled = false` lets
   client i keep intent i.
 - Type 2 comes normalised before documents are taken away (the authors' program takes them away first). A query of
@@ -24,7 +24,7 @@ Differs from the paper:
 """
 
 import itertools
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -38,6 +38,9 @@ from foltr.types import DRAWN, Array, Dataset
 Count = Annotated[int, msgspec.Meta(ge=1)]
 CASCADE = ("perfect", "navigational", "informational")
 ETAS = (0.0, 0.5, 1.0, 1.5, 2.0)
+
+
+Split: TypeAlias = Dataset | IntentData
 
 
 class PartitionContext(NamedTuple):
@@ -59,7 +62,7 @@ class Intents(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
     tested_on: Literal["own", "intents"] = "own"
     amounts: tuple[Count, ...] = ()  # interactions of each client a round; (): the same for all
 
-    def split(self, train: "Dataset | IntentData", test: "Dataset | IntentData", context: PartitionContext) -> "Clients":
+    def split(self, train: "Split", test: "Split", context: PartitionContext) -> "Clients":
         return split(self, train, test, **context._asdict())
 
 
@@ -70,7 +73,7 @@ class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
     documents: Literal["divided", "copied"] = "divided"
     amounts: tuple[Count, ...] = ()
 
-    def split(self, train: "Dataset | IntentData", test: "Dataset | IntentData", context: PartitionContext) -> "Clients":
+    def split(self, train: "Split", test: "Split", context: PartitionContext) -> "Clients":
         return split(self, train, test, **context._asdict())
 
 
@@ -78,7 +81,7 @@ class Clicks(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
     iid: bool = False
     model: Literal["cascade", "position"] = "cascade"
 
-    def split(self, train: "Dataset | IntentData", test: "Dataset | IntentData", context: PartitionContext) -> "Clients":
+    def split(self, train: "Split", test: "Split", context: PartitionContext) -> "Clients":
         return split(self, train, test, **context._asdict())
 
 
@@ -86,7 +89,7 @@ class Quantity(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
     iid: bool = False
     amounts: Annotated[tuple[Count, ...], msgspec.Meta(min_length=1)] = (1, 3, 5, 7, 9)
 
-    def split(self, train: "Dataset | IntentData", test: "Dataset | IntentData", context: PartitionContext) -> "Clients":
+    def split(self, train: "Split", test: "Split", context: PartitionContext) -> "Clients":
         return split(self, train, test, **context._asdict())
 
 

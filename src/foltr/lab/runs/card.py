@@ -17,16 +17,16 @@ from foltr.lab.attacks.choice import POISON
 from foltr.lab.data.partition import Quantity
 from foltr.errors import InputError, StorageError
 from foltr.lab.silo import card as silo_card
-from foltr.lab.spec.setting import AnySetting, Setting, SiloSetting, kept
+from foltr.lab.spec.setting import AnySetting, Setting, SiloSetting, stored
 from foltr.federation.personalization import LocalOnly
-from foltr.federation.releases import planned, taking_part
-from foltr.federation.round import Central, Federated
+from foltr.federation.releases import planned, protection_of
+from foltr.federation.schedule import synchronous
+from foltr.lab.simulation.task import Central, Federated
 from foltr.learners.foltr_es import FoltrEs, outcomes
 from foltr.privacy import ledger
 from foltr.privacy.card import DELTA, Circumstances, card
 from foltr.privacy.events import Event, with_present
 from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace, NoPrivacy, PrivacyKind, RandomizedResponse
-from foltr.privacy.papers import fpdgd_event, response_event
 from foltr.types import Array
 
 
@@ -114,24 +114,15 @@ def _released(facts: Facts) -> Released | None:
 
 
 def _in_seed(privacy: PrivacyKind, federation: Federated, facts: Facts, seed: int) -> tuple[Event, Array]:
-    clients, cohort, turns = federation.clients, federation.cohort, federation.round_robin
-    if isinstance(privacy, Gaussian | Laplace):
-        plan = planned(
-            privacy, clients=clients, cohort=cohort, turns=turns, rounds=federation.rounds,
-            parameters=facts.parameters, seed=seed,
-        )  # fmt: skip
-        return plan.event, plan.counts
-    if isinstance(privacy, Fpdgd):
-        event = fpdgd_event(privacy, holders=cohort or clients, parameters=facts.parameters)
-    else:
-        assert isinstance(privacy, RandomizedResponse)
-        event = response_event(privacy, outcomes=facts.outcomes)
-    if cohort is None:
-        return event, np.full(clients, federation.rounds)
-    counts = np.zeros(clients, np.int64)
-    for round in range(1, federation.rounds + 1):
-        counts[taking_part(clients, cohort, turns=turns, seed=seed, round=round)] += 1
-    return event, counts
+    """The event of a round, and how often the ledger admits each client."""
+    clients, cohort, round_robin = federation.clients, federation.cohort, federation.round_robin
+    protection = protection_of(
+        privacy, clients=clients, cohort=cohort, round_robin=round_robin, rounds=federation.rounds,
+        parameters=facts.parameters, outcomes=facts.outcomes,
+    )  # fmt: skip
+    schedule = synchronous(clients, 1, federation.rounds, cohort=cohort, round_robin=round_robin, seed=seed)
+    plan = planned(protection, schedule, clients)
+    return plan.event, plan.counts
 
 
 def _really(event: Event, facts: Facts) -> Event:
@@ -180,7 +171,7 @@ def cards_of_run(folder: Path, *, delta: float | None = None) -> list[dict[str, 
     """The cards of a finished run, reckoned anew from its manifest: also for runs of older versions."""
     run = finished(folder)
     try:
-        known = [(one, kept(one["resolved"])) for one in run.manifest["settings"]]
+        known = [(one, stored(one["resolved"])) for one in run.manifest["settings"]]
     except (KeyError, msgspec.ValidationError) as problem:
         raise InputError(f"{folder}: made by a version whose settings this one does not know ({problem})") from None
     return [

@@ -22,10 +22,13 @@ import numpy as np
 from rich import box
 from rich.table import Table
 
-from foltr.clicks import Users, behaviour
+from foltr.clicks import Users, click_model
 from foltr.errors import SpecError
-from foltr.federation.round import Federated, Task
-from foltr.federation.schedule import in_turn
+from foltr.federation.round import run_rounds
+from foltr.lab.simulation.protection import clip_rows
+from foltr.lab.simulation.task import Federated, Task
+from foltr.federation.schedule import Members, Schedule, round_robin_cohort
+from foltr.federation.server import ServerState, add, init_state, mean_delta
 from foltr.lab.data import catalog
 from foltr.lab.data.dataset import Fold
 from foltr.lab.simulation import compiled
@@ -33,10 +36,10 @@ from foltr.lab.simulation.compiled import Compiled
 from foltr.lab.simulation.evaluation import offline_quality
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.calibration import gaussian_epsilon, noise_multiplier
-from foltr.privacy.mechanisms import NoPrivacy, clip_updates
+from foltr.privacy.mechanisms import NoPrivacy
 from foltr.rankers import Linear
 from foltr.rng import stream
-from foltr.types import Array
+from foltr.types import Array, Updates
 
 DATA = "synthetic-mq2007@600"
 RELEASES = (1, 2, 5, 10, 20, 50)
@@ -123,7 +126,7 @@ def prepare(target: Target) -> Simulation:
     check(target)
     fold = catalog.load(target.data, fold=1)
     clients = min(target.clients, MAX_CLIENTS, max(20, MAX_SEARCHES // target.total))
-    users = (behaviour(Users(), grades=fold.grades),)
+    users = (click_model(Users(), grades=fold.grades),)
     threads = min(2, os.cpu_count() or 1)
 
     def engine(seed: int) -> Compiled:
@@ -190,22 +193,36 @@ def _qualities(
 
 def _train(simulation: Simulation, candidate: Candidate, seed: int, noise: float) -> Array:
     """The ranker after all releases; `noise`: fraction of the noise, to estimate a larger federation."""
-    engine, parameters = simulation.engines[seed], _start(simulation)
+    stddev = noise * candidate.multiplier * candidate.clip / candidate.noise_contributors if candidate.multiplier else 0.0
+
+    def clip(updates: Updates, model: Array, round: int) -> Updates:  # noqa: ARG001
+        clip_rows(updates.values, clip=candidate.clip, norm="l2")
+        return updates
+
+    def add_noise(state: ServerState, delta: Array) -> ServerState:
+        draws = stream(seed, round=state.version + 1, purpose="noise").normal(len(delta))
+        return add(state, delta + stddev * draws if stddev else delta)
+
+    rounds = run_rounds(
+        init_state(_start(simulation)), _schedule(simulation, candidate, seed), simulation.engines[seed],
+        aggregator=mean_delta, server_optimizer=add_noise, transform=clip if math.isfinite(candidate.clip) else None,
+    )  # fmt: skip
+    *_, last = rounds
+    return last.parameters
+
+
+def _schedule(simulation: Simulation, candidate: Candidate, seed: int) -> Schedule:
+    """Everybody or halves in turn, less those who drop out."""
     groups = 2 if candidate.halves else 1
     in_round = max(1, simulation.clients // groups)
     staying = max(1, round(in_round * (1 - simulation.target.dropout)))
-    steps = np.full(staying, candidate.interactions)
-    for number in range(1, candidate.releases * groups + 1):
-        chosen = in_turn(simulation.clients, in_round, seed=seed, round=number)
+
+    def members(number: int) -> Members:
+        chosen = round_robin_cohort(simulation.clients, in_round, seed=seed, round=number)
         lost = stream(seed, round=number, purpose="choice").permutation(len(chosen))[staying:]
-        updates, _ = engine.train(parameters, np.delete(chosen, lost), steps, round=number)
-        if math.isfinite(candidate.clip):
-            clip_updates(updates, parameters, clip=candidate.clip, norm="l2")
-        parameters = updates.mean(axis=0)
-        if candidate.multiplier:
-            stddev = noise * candidate.multiplier * candidate.clip / candidate.noise_contributors
-            parameters = parameters + stddev * stream(seed, round=number, purpose="noise").normal(len(parameters))
-    return parameters
+        return Members(np.delete(chosen, lost), np.full(staying, candidate.interactions))
+
+    return Schedule(range(1, candidate.releases * groups + 1), members, fixed=False)
 
 
 def _local_only(simulation: Simulation, seed: int) -> float:

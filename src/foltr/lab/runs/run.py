@@ -27,7 +27,7 @@ from foltr.lab.data.dataset import Fold
 from foltr.lab.runs import store
 from foltr.lab.runs.card import card_of, ledgers_of
 from foltr.lab.runs.pool import Event, Job, run_jobs
-from foltr.lab.runs.unlearning import check_forgetting
+from foltr.lab.runs.unlearning import check_unlearning
 from foltr.lab.silo import runs as silo_runs
 from foltr.lab.simulation.evaluation import RunResult
 from foltr.lab.simulation.population import interactions_in, load, task_of
@@ -56,7 +56,7 @@ def prepare(plan: Plan, out: Path) -> Prepared:
     facts = []
     for setting in plan.settings:
         for fold_number in folds_of(setting.data):
-            known = _checked(setting, fold_number, loaded)
+            known = checked(setting, fold_number, loaded)
             for seed in range(setting.runs.first_seed, setting.runs.first_seed + setting.runs.seeds):
                 key = store.key_of(setting, checksum=known["checksum"], fold=fold_number, seed=seed)
                 jobs.append(Job(len(jobs), setting, fold_number, seed, key))
@@ -66,7 +66,7 @@ def prepare(plan: Plan, out: Path) -> Prepared:
     return Prepared(plan, jobs, facts, name, out)
 
 
-def _checked(setting: AnySetting, fold_number: int, loaded: dict[tuple[str, str | None, int], Fold]) -> dict[str, Any]:
+def checked(setting: AnySetting, fold_number: int, loaded: dict[tuple[str, str | None, int], Fold]) -> dict[str, Any]:
     """The facts of a setting's data, once the setting is known to fit it."""
     if isinstance(setting, SiloSetting):
         texts = silo_runs.load(setting.data)
@@ -78,7 +78,7 @@ def _checked(setting: AnySetting, fold_number: int, loaded: dict[tuple[str, str 
     fold = loaded[where]
     task, _ = task_of(setting, fold, 0)
     if setting.unlearning.method != "none":
-        check_forgetting(setting, task)
+        check_unlearning(setting, task)
     if setting.audit.messages:
         check_audit(setting, fold)
     return _facts(setting, fold)

@@ -2,68 +2,68 @@
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from foltr.errors import SpecError
-from foltr.federation.round import run
+from foltr.lab.simulation.rounds import run
 from foltr.lab.audit.click_guessing import guessing, training
 from foltr.lab.data.dataset import Fold, select
-from foltr.lab.runs.unlearning import forgotten
-from foltr.lab.simulation import compiled
+from foltr.lab.runs.unlearning import run_unlearning
+from foltr.lab.simulation.engines import engine_for
 from foltr.lab.simulation.evaluation import EVALUATED, Progress, RunResult, offline_quality, thin
 from foltr.lab.simulation.population import Tested, task_of
 from foltr.lab.spec.setting import Setting
-from foltr.rankers import RankerKind
 from foltr.types import Array
 
 
-def run_setting(made: Setting, fold: Fold, seed: int, threads: int = 1) -> Iterator[Progress | RunResult]:
-    """Ticks on the way, the result at the end."""
-    if made.unlearning.method != "none":
-        yield from forgotten(made, fold, seed, threads)
+def run_setting(setting: Setting, fold: Fold, seed: int, threads: int = 1) -> Iterator[Progress | RunResult]:
+    """Progress on the way, the result at the end."""
+    if setting.unlearning.method != "none":
+        yield from run_unlearning(setting, fold, seed, threads)
         return
-    if made.audit.messages:
-        yield from _audited(made, fold, seed, threads)
+    if setting.audit.messages:
+        yield from _audited(setting, fold, seed, threads)
         return
-    task, tested = task_of(made, fold, seed)
-    rounds = made.federation.rounds
-    every = made.runs.evaluate_every or max(1, rounds // EVALUATED)
+    task, tested = task_of(setting, fold, seed)
+    rounds = setting.federation.rounds
+    every = setting.runs.evaluate_every or max(1, rounds // EVALUATED)
     stops = sorted({1, *range(every, rounds + 1, every), rounds})
     wanted, began, interactions = set(stops), time.perf_counter(), 0
     ndcg, max_rr = np.empty(rounds), np.empty(rounds)
-    kept: list[Array] = []  # [P], or [clients, P] where clients have rankers of their own
+    stored: list[Array] = []  # [P], or [clients, P] where clients have rankers of their own
     parameters = np.empty(0)
-    for progress in run(task, compiled.engine(task, threads), stops):
+    for progress in run(task, engine_for(task, threads), stops):
         parameters = progress.parameters
         since = slice(progress.round - len(progress.ndcg), progress.round)
         ndcg[since], max_rr[since] = progress.ndcg, progress.max_rr
         interactions += progress.interactions
         if progress.round in wanted:
-            _check_numbers(made, progress.parameters, progress.round)
-            kept.append(parameters if progress.personal is None else progress.personal)
+            _check_numbers(setting, progress.parameters, progress.round)
+            stored.append(parameters if progress.personal is None else progress.personal)
         yield Progress(progress.interactions, float(progress.ndcg[-1]))
     at, online = thin(ndcg, max_rr)
-    offline, each = _quality(made.ranker, kept, tested, fold.grades)
+    offline, each = _quality(setting.ranker, stored, tested, fold.grades)
     names = np.array([f"client {name}" for name in tested.names], dtype=str)[: len(each)]
     seconds = time.perf_counter() - began
     yield RunResult(at, online, np.array(stops), offline, parameters, interactions, seconds, each, names)
 
 
-def _check_numbers(made: Setting, parameters: Array, round: int) -> None:
+def _check_numbers(setting: Setting, parameters: Array, round: int) -> None:
     if not np.isfinite(parameters).all():
         raise SpecError(f"by round {round} the ranker's parameters are no longer numbers; lower learner.learning_rate "
-                        f"(it is {made.learner.learning_rate:g}), or whatever else drives them so far")  # fmt: skip
+                        f"(it is {getattr(setting.learner, "learning_rate", 0.0):g}), or whatever else drives them so far")  # fmt: skip
 
 
-def _audited(made: Setting, fold: Fold, seed: int, threads: int) -> Iterator[Progress | RunResult]:
+def _audited(setting: Setting, fold: Fold, seed: int, threads: int) -> Iterator[Progress | RunResult]:
     """The training, and what can be guessed about messages from its ranker."""
-    for event in run_setting(training(made), fold, seed, threads):
+    for event in run_setting(training(setting), fold, seed, threads):
         if isinstance(event, Progress):
             yield event
             continue
         began = time.perf_counter()
-        further = guessing(made, fold, event.parameters, seed)
+        further = guessing(setting, fold, event.parameters, seed)
         yield event._replace(
             seconds=event.seconds + time.perf_counter() - began,
             more=np.array(list(further.values())),
@@ -71,17 +71,17 @@ def _audited(made: Setting, fold: Fold, seed: int, threads: int) -> Iterator[Pro
         )
 
 
-def _quality(ranker: RankerKind, kept: list[Array], tested: Tested, grades: int) -> tuple[Array, Array]:
+def _quality(ranker: Any, stored: list[Array], tested: Tested, grades: int) -> tuple[Array, Array]:
     """[2, evaluations] over all queries, or over clients with rankers of their own; [clients] nDCG@10 at the end."""
-    personal = kept[0].ndim == 2
+    personal = stored[0].ndim == 2
     if not personal:
-        offline = offline_quality(ranker, np.stack(kept), tested.data, grades)
+        offline = offline_quality(ranker, np.stack(stored), tested.data, grades)
     own = [select(tested.data, pool) for pool in tested.pools] if _differ(tested.pools) else []
     if not personal:
-        return offline, np.array([offline_quality(ranker, kept[-1][None], part, grades)[0, 0] for part in own])
-    parts = own or [tested.data] * len(kept[0])
+        return offline, np.array([offline_quality(ranker, stored[-1][None], part, grades)[0, 0] for part in own])
+    parts = own or [tested.data] * len(stored[0])
     by_client = [
-        offline_quality(ranker, np.stack([models[client] for models in kept]), part, grades)
+        offline_quality(ranker, np.stack([models[client] for models in stored]), part, grades)
         for client, part in enumerate(parts)
     ]
     each = np.stack(by_client)  # [clients, 2, evaluations]

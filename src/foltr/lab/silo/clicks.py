@@ -13,10 +13,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from foltr._kernels.cohort import ClientPools
-from foltr.clicks import Users, behaviour
-from foltr.federation.round import Federated, Task, run
+from foltr.clicks import Users, click_model
 from foltr.lab.simulation.compiled import engine
+from foltr.lab.simulation.rounds import run
+from foltr.lab.simulation.task import ClientPools, Federated, Task
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.mechanisms import NoPrivacy
 from foltr.rankers import Linear
@@ -38,7 +38,7 @@ def from_clicks(corpus: Corpus, lists: Sequence[Labelled], *, seed: int, users: 
     top = int(corpus.judgments[:, 2].max())
     grades = next((count for count in _GRADES if count > top), _GRADES[-1])
     federation = Federated(len(lists), INTERACTIONS, ROUNDS)
-    people = (behaviour(Users(users), grades=grades),)
+    people = (click_model(Users(users), grades=grades),)
     task = Task(data, grades, people, Linear(), Pdgd(), federation, NoPrivacy(), seed, held)
     *_, last = run(task, engine(task))
     return np.tile(last.parameters, (len(lists), 1))

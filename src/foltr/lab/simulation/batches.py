@@ -7,17 +7,16 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from foltr._kernels.cohort import ClientPools, Cohort, Collection, collection_of, everything
+from foltr._kernels.cohort import Cohort, Collection, collection_of
 from foltr._kernels.foltr_es import measure_clients
 from foltr._kernels.pdgd import train_clients
 from foltr._kernels.workspace import Workspace, scratch
-from foltr.clicks import Users, behaviour
-from foltr.lab.simulation.task import ClientPools, Task
+from foltr.lab.simulation.task import ClientPools, Task, everything
 from foltr.learners.foltr_es import FoltrEs, outcomes
 from foltr.learners.pdgd import Pdgd
-from foltr.privacy.mechanisms import NoPrivacy, RandomizedResponse, clip_radius
-from foltr.rankers import Linear, Mlp
-from foltr.types import Array, Dataset, OnlineMetrics
+from foltr.privacy.mechanisms import RandomizedResponse
+from foltr.rankers import Mlp
+from foltr.types import Array, OnlineMetrics
 
 Job: TypeAlias = tuple[Cohort, slice]  # what a thread does at a time: for whom, into which rows
 _SHARE = 2000  # interactions that are worth a call
@@ -49,7 +48,8 @@ class Batches(NamedTuple):
             train_clients(
                 self.data, cohort, self.click, self.stop, task.seed, round, first_step,
                 starts if len(starts) == 1 else starts[rows], *self.shape,
-                learner.learning_rate, learner.negatives == "all-shown", learner.prox_mu, clip_radius(task.privacy),
+                learner.learning_rate, learner.negatives == "all-shown", learner.prox_mu,
+                getattr(task.privacy, "radius", 0.0),
                 summed, room,
                 out[rows], online.ndcg, online.max_rr,
             )  # fmt: skip
@@ -115,7 +115,7 @@ class Batches(NamedTuple):
         held = self.task.pools
         if held is not None:
             return ClientPools(held.pools, *(of_all[clients] for of_all in held[1:]))
-        return everything(clients, queries=len(self.data.offsets) - 1, behaviours=len(self.click))
+        return everything(clients, queries=len(self.data.offsets) - 1, click_models=len(self.click))
 
 
 def batches(task: Task, threads: int = 1) -> Batches:

@@ -45,7 +45,7 @@ class Recorder(NamedTuple):
     recorded: list[Log]
 
     def prepare(self, members: Members) -> Cohort:
-        clients, steps = members
+        clients, steps = members.clients, members.interactions
         slots = np.concatenate([[0], np.cumsum(steps)[:-1]])
         held = self.held
         start, stop, users = (of_all[clients] for of_all in (held.start, held.stop, held.users))

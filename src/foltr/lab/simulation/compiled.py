@@ -31,7 +31,7 @@ class Compiled(NamedTuple):
     def local_updates(
         self, models: Array, cohort: Members, round: int, release: Release | None
     ) -> tuple[Updates, OnlineMetrics]:
-        task, (clients, interactions) = self.task, cohort
+        task, clients, interactions = self.task, cohort.clients, cohort.interactions
         if task.learner.message == "objective":
             values, perturbations, online = self.batches.measure(models, clients, interactions, round=round)
             self.perturbations[:] = [perturbations]

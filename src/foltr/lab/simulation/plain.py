@@ -39,10 +39,12 @@ class Plain(NamedTuple):
     def local_updates(
         self, models: Array, cohort: Members, round: int, release: Release | None
     ) -> tuple[Updates, OnlineMetrics]:
-        task, seen, values = self.task, [], []
+        task, values = self.task, []
+        seen: list[tuple[float, float]] = []
         mechanism = task.privacy if release or task.privacy.acts_on == "outcome" else NoPrivacy()
         starts = np.broadcast_to(models, (len(cohort.clients), np.shape(models)[-1]))
-        for start, client, interactions in zip(starts, cohort.clients.tolist(), cohort.interactions.tolist(), strict=True):
+        who = zip(starts, cohort.clients.tolist(), cohort.interactions.tolist(), strict=True)
+        for start, client, interactions in who:
             model = Model(start, round - 1, task.ranker, task.k, task.seed, release and release.state)
             update = local_update(
                 model, self._people(Person(client, round), interactions, seen), learner=task.learner,
@@ -60,7 +62,8 @@ class Plain(NamedTuple):
 
         `summed`: every gradient is taken at the start and added up, instead of one step an interaction.
         """
-        task, seen = self.task, []
+        task = self.task
+        seen: list[tuple[float, float]] = []
         out = np.tile(parameters, (len(clients), 1))
         for row, client, interactions in zip(out, clients.tolist(), steps.tolist(), strict=True):
             people = self._people(Person(client, round, first_step), interactions, seen)

@@ -5,10 +5,8 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from foltr.rankers.plackett_luce import DRAWS
 from foltr.clicks import Users, click_model
 from foltr.errors import SpecError
-from foltr.lab.simulation.task import Central, ClientPools, Federated, Task, everything
 from foltr.federation.schedule import interactions_of
 from foltr.lab.attacks import transform_of
 from foltr.lab.data import catalog, intents
@@ -16,7 +14,9 @@ from foltr.lab.data.dataset import Fold
 from foltr.lab.data.intents import IntentData
 from foltr.lab.data.partition import Clients, NoPartition, PartitionContext
 from foltr.lab.data.sharing import share
+from foltr.lab.simulation.task import Central, ClientPools, Federated, Task, everything
 from foltr.lab.spec.setting import AnySetting, DataChoice, Setting, SiloSetting, num_byzantine
+from foltr.rankers.plackett_luce import DRAWS
 from foltr.types import Array, Dataset
 
 

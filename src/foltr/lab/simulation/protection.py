@@ -19,6 +19,8 @@ def protect_rows(mechanism: Any, rows: Array, clients: Array, release: Release, 
     if mechanism.acts_on != "delta":
         return rows
     event, clip = release.event, release.state
+    if event is None:
+        return _one_by_one(mechanism, rows, clients, release, seed=seed, round=round)
     if type(mechanism) is Fpdgd:
         scale = mechanism.sensitivity / mechanism.epsilon
         add_gamma_shares(rows, clients, scale, 1.0 / event.noise_contributors, seed, round)
@@ -33,8 +35,12 @@ def protect_rows(mechanism: Any, rows: Array, clients: Array, release: Release, 
         stddev = event.noise / event.bound * clip / np.sqrt(event.noise_contributors)
         add_gaussian_shares(rows, clients, stddev, seed, round)
         return rows
+    return _one_by_one(mechanism, rows, clients, release, seed=seed, round=round)
+
+
+def _one_by_one(mechanism: Any, rows: Array, clients: Array, release: Release, *, seed: int, round: int) -> Array:
     return np.stack([
-        mechanism.protect(row, clip, event, stream(seed, round=round, client=client, purpose="noise"))
+        mechanism.protect(row, release.state, release.event, stream(seed, round=round, client=client, purpose="noise"))
         for row, client in zip(rows, clients.tolist(), strict=True)
     ])  # fmt: skip
 

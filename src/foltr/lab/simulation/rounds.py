@@ -123,5 +123,5 @@ def _chain(federation: Central, engine: Any, start: Array, stops: Sequence[int])
 
 
 def _progress(round: int, parameters: Array, online: OnlineMetrics, own: Any = None) -> RoundProgress:
-    means = [np.array([values.sum() / max(len(values), 1)]) for values in online]
-    return RoundProgress(round, parameters, *means, len(online.ndcg), None if own is None else own.models)
+    ndcg, max_rr = (np.array([values.sum() / max(len(values), 1)]) for values in online)
+    return RoundProgress(round, parameters, ndcg, max_rr, len(online.ndcg), None if own is None else own.models)

@@ -23,7 +23,7 @@ class Federated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fie
     cohort: Count | None = None
     round_robin: bool = False  # cohorts in turn, so that nobody takes part more often than others; else at random
     aggregator: str = "fedavg"
-    num_byzantine: Annotated[int, msgspec.Meta(ge=0)] | None = None  # that the aggregator tolerates; None: as many as attack
+    num_byzantine: Annotated[int, msgspec.Meta(ge=0)] | None = None  # to withstand; None: as many as attack
     defend_on_detection: bool = False  # average until the detector sees an attack, and only then use the aggregator
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from foltr import registry
 from foltr.errors import SpecError
 from foltr.federation.aggregators import check_aggregator
+from foltr.federation.personalization import Shared
 from foltr.lab.attacks import NoAttack, check_attack
 from foltr.lab.audit.choice import Audit
 from foltr.lab.data.normalize import KINDS as SCALINGS
@@ -27,7 +28,6 @@ from foltr.lab.spec.setting import (
     num_byzantine,
     resolved,
 )
-from foltr.federation.personalization import Shared
 
 _MOST = 10**9  # of anything that is counted
 _ACTS_ON = {"delta": ("nothing", "delta"), "objective": ("nothing", "outcome")}  # message -> mechanisms that protect it
@@ -69,10 +69,7 @@ def _first(setting: Setting, federation: Federated, checks: tuple[Callable[[Sett
 def _wrong_mechanism(setting: Setting) -> str:
     kind = registry.kind_name(type(setting.privacy))
     if setting.learner.message == "objective":
-        return (
-            f'privacy.kind = "{kind}" protects deltas, which learner.kind = "{registry.kind_name(type(setting.learner))}" '
-            f'does not send; use "randomized-response"'
-        )
+        return f'privacy.kind = "{kind}" protects deltas, which this learner does not send; use "randomized-response"'
     return f'privacy.kind = "{kind}" protects outcomes, which only learner.kind = "foltr-es" sends; use "gaussian"'
 
 
@@ -137,7 +134,7 @@ def _check_privacy(setting: Setting, federation: Federated) -> str:
     if not user_level(setting.privacy):
         return ""
     secure = setting.privacy.secure_aggregation
-    if registry.kind("aggregator", federation.aggregator).sees != "sum" or federation.defend_on_detection:
+    if getattr(registry.kind("aggregator", federation.aggregator), "sees", "single") != "sum" or federation.defend_on_detection:
         return (
             f'federation.aggregator = "{federation.aggregator}" looks at single updates, which '
             f"{'secure aggregation hides' if secure else 'noise of one share each would not protect'}; use fedavg, or "
@@ -203,6 +200,7 @@ def _check_personal(setting: Setting, federation: Federated) -> str:
         return "personal rankers are made by pdgd without privacy, with everybody in every round (no federation.cohort)"
     if federation.aggregator != "fedavg" or setting.attack != NoAttack():
         return "personal rankers are averaged plainly: use federation.aggregator = fedavg, and no attack"
-    if getattr(kind, "count", 0) > federation.clients:
-        return f"personal.count = {kind.count} clusters of {federation.clients} clients; use at most {federation.clients}"
+    count = getattr(kind, "count", 0)
+    if count > federation.clients:
+        return f"personal.count = {count} clusters of {federation.clients} clients; use fewer"
     return ""

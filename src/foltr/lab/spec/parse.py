@@ -65,7 +65,7 @@ def setting(raw: dict[str, Any], *, where: str = "spec") -> AnySetting:
     for key in raw:
         if key not in (*tables, "part", "plugins"):
             raise SpecError(f"{where}: {renamed(key) or f'{key}: no such key; {_known_tables(tables)}'}")
-    made = {table: _table(table, raw.get(table, {}), raw, where) for table in tables}
+    made: dict[str, Any] = {table: _table(table, raw.get(table, {}), raw, where) for table in tables}
     part = str(raw.get("part", ""))
     one: AnySetting
     if "silo" in raw:

@@ -19,7 +19,6 @@ from foltr.lab.silo.retrieval import Finding
 from foltr.lab.simulation.task import Central, Federated
 from foltr.silo.parties import Setup
 
-
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
 

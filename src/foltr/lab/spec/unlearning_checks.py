@@ -28,7 +28,8 @@ def check_clients(task: Task, forget_clients: Sequence[int]) -> None:
         raise SpecError(f"forget_clients = {list(forget_clients)}: name at least one client, and each of them once")
     for client in forget_clients:
         if not 0 <= client < federation.clients:
-            raise SpecError(f"forget_clients: client {client} never took part; the clients are 0 .. {federation.clients - 1}")
+            last = federation.clients - 1
+            raise SpecError(f"forget_clients: client {client} never took part; the clients are 0 .. {last}")
     if len(forget_clients) >= federation.clients:
         raise SpecError(
             f"forget_clients: all {federation.clients} clients leave and nothing remains to learn from; "
@@ -37,8 +38,8 @@ def check_clients(task: Task, forget_clients: Sequence[int]) -> None:
     absent = sorted(set(forget_clients) - _participants(task, federation))
     if absent:
         raise SpecError(
-            f"forget_clients: client {absent[0]} was in none of the {federation.rounds} cohorts of {federation.cohort}, so "
-            f"there is nothing to forget; choose a client that took part, or leave `cohort` out"
+            f"forget_clients: client {absent[0]} was in none of the {federation.rounds} cohorts of "
+            f"{federation.cohort}, so there is nothing to forget; choose a client that took part, or leave `cohort` out"
         )
 
 
@@ -49,7 +50,8 @@ def check_attack(task: Task, *, forget_clients: Sequence[int], z: float, togethe
     largest = 2 * together / len(forget_clients) - 1  # beyond it every round turns the model round and makes it longer
     if not 0 < z < largest:
         raise SpecError(
-            f"z = {z:g}: with {len(forget_clients)} attacking of {together} the model stays bounded for 0 < z < {largest:g}"
+            f"z = {z:g}: with {len(forget_clients)} attacking of {together} the model stays bounded for "
+            f"0 < z < {largest:g}"
         )
 
 
@@ -61,11 +63,11 @@ def check_learning(task: Task) -> None:
     if task.privacy.acts_on != "nothing":
         raise SpecError("unlearning is defined for updates without noise; use privacy kind = 'none'")
     if getattr(task.learner, "prox_mu", 0) or task.warm_up or task.personal != Shared():
-        raise SpecError("unlearning follows plain federated averaging; leave out `prox_mu`, a warm-up and personal models")
+        raise SpecError("unlearning follows plain averaging; leave out `prox_mu`, a warm-up and personal models")
     if task.transform is not None:
-        raise SpecError("unlearning brings its own attack by the forgotten clients; give a task without other attackers")
+        raise SpecError("unlearning brings its own attack by the forgotten clients; leave out others")
     if federation.aggregator != "fedavg":
-        raise SpecError(f"aggregator = {federation.aggregator!r}: unlearning is defined for averages; use aggregator = 'fedavg'")
+        raise SpecError(f"aggregator = {federation.aggregator!r}: unlearning is defined for averages; use 'fedavg'")
 
 
 def _check_history(task: Task, federation: Federated, keep_every: int) -> None:
