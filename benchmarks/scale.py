@@ -11,10 +11,10 @@ import time
 import numpy as np
 
 from foltr.clicks import Users, click_model
-from foltr.lab.simulation.rounds import run
-from foltr.lab.simulation.task import Federated, Task
 from foltr.lab.data import synthetic
 from foltr.lab.simulation import compiled
+from foltr.lab.simulation.rounds import run
+from foltr.lab.simulation.task import Federated, Task
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.mechanisms import Fpdgd
 from foltr.rankers import Linear

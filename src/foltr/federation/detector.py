@@ -1,22 +1,22 @@
-"""A watch over rounds: who keeps behaving unlike the rest, so that a costly rule runs only once an attack is seen.
+"""Detector of attacks over rounds, so that a robust aggregator, which costs quality, is used only once one is seen.
 
-S2 section 5.7 finds that robust rules cost quality where nobody attacks and asks for such a detector; the method is
-this project's own. One round's step of a client is a few clicks and nearly all noise, so what is judged are averages
-over about the last 100 rounds. Four traits of a client:
+S2 section 5.7 finds that robust aggregators cost quality where nobody attacks and asks for such a detector; the method
+is this project's own. One delta of a client comes from a few clicks and is nearly all noise, so averages over about the
+last 100 rounds are judged. Four traits of a client:
 
-    agreement     mean cosine between its step and the coordinate-wise median step: copies of one crafted update agree
+    agreement     mean cosine between its delta and the coordinate-wise median delta: copies of one crafted update agree
                   more with the median than anybody honest, since they are part of it
-    length        mean logarithm of its step's length over the median length: stretched or shrunken steps
-    direction     cosine between its averaged step and the median of averaged steps: whoever pulls the other way, which
+    length        mean logarithm of its delta's norm over the median norm: stretched or shrunken deltas
+    direction     cosine between its averaged delta and the median of averaged deltas: whoever pulls the other way, which
                   only shows once the noise is averaged out (sign flipping, poisoned clicks)
-    persistence   logarithm of its averaged step's length over the median: whoever always pulls the same way, while
-                  honest steps cancel out
+    persistence   logarithm of its averaged delta's norm over the median: whoever always pulls the same way, while
+                  honest deltas cancel out
 
 A client's score is the largest distance of a trait from the median client's, in units of the spread between clients
-(MAD) and of a floor: how far honest people with different habits were seen to be apart in trials. Above 6 the alarm
-is raised. Median and MAD hold while fewer than half of the clients attack. O(n P) a round; judged every tenth round.
+(MAD) and of a floor: how far honest users with different click models were apart in trials. A score above 6 raises the
+alarm. Median and MAD hold while fewer than half of the clients attack. O(n P) a round; judged every tenth round.
 
-Steps of length 0 have no cosine and no length and are passed over there. A client that sends NaN or infinity scores
+Deltas of length 0 have no cosine and no length and are passed over there. A client that sends NaN or infinity scores
 infinity at once. The same clients take part in every round, in the same order. Not seen: what looks honest, such as
 one LIE attacker, which sends its own update.
 
@@ -33,17 +33,19 @@ with partial knowledge).
 Differs from the paper: there is none.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from foltr._kernels.detector import DetectorWorkspace, compare, follow
+from foltr._kernels.detector import Workspace, compare, follow, workspace_for
 from foltr.errors import SpecError
 from foltr.types import Array
 
 ALARM = 6.0
 WARM_UP = 30  # rounds before anybody is judged
 EVERY = 10  # rounds between two judgements; averages over a hundred change little in fewer
+MEMORY = 0.01  # weight of a new round in an average, once there were 100
 FLOORS = np.array([0.1, 0.2, 0.2, 0.3])  # of agreement, length, direction, persistence
 _TO_SD = 1.4826  # of a normal distribution, from its MAD
 
@@ -52,50 +54,64 @@ class DetectorState(NamedTuple):
     """What is remembered of the rounds so far."""
 
     rounds: int
-    moved: Array  # [n] rounds in which the client took a step at all
+    moved: Array  # [n] rounds in which the client sent a delta other than zero
     habits: Array  # [n, 2] mean agreement and mean log length
-    step: Array  # [n, P] averaged
-    score: Array  # [n] how unlike the rest a client is
+    average: Array  # [n, P] of deltas
+    score: Array  # [n] how unlike the others a client is
 
 
 def begin(clients: int, parameters: int) -> DetectorState:
     if clients < 3:
-        raise SpecError(f"a watch over {clients} clients cannot tell who is unlike the rest; use at least 3")
+        raise SpecError(f"among {clients} clients the detector cannot tell who is unlike the others; use at least 3")
     return DetectorState(
         0, np.zeros(clients), np.zeros((clients, 2)), np.zeros((clients, parameters)), np.zeros(clients)
     )
 
 
-def observe(watch: DetectorState, updates: Array, start: Array) -> tuple[DetectorState, bool]:
-    """The watch after one more round of updates [n, P], and whether somebody looks bad."""
-    if updates.shape != watch.step.shape:
-        raise SpecError(f"updates {updates.shape} for a watch over {watch.step.shape}; everybody takes part in a round")
-    rounds, room = watch.rounds + 1, _room(*updates.shape)
-    moved, habits, step = watch.moved.copy(), watch.habits.copy(), watch.step.copy()
-    steps, finite = np.empty(updates.shape), np.empty(len(updates), dtype=np.bool_)
-    follow(updates, start, rounds, room, steps, finite, moved, habits, step)
-    judged = _scores(habits, step, moved, room) if rounds % EVERY == 0 else watch.score
-    score = np.where(finite, judged, np.inf)
-    return DetectorState(rounds, moved, habits, step, score), bool(score.max() > ALARM)
+def observe(state: DetectorState, deltas: Array) -> tuple[DetectorState, bool]:
+    """The state after one more round of deltas [n, P], and whether the alarm is raised."""
+    if deltas.shape != state.average.shape:
+        raise SpecError(
+            f"deltas {deltas.shape} for a detector of {state.average.shape}; everybody takes part in every round"
+        )
+    rounds, workspace = state.rounds + 1, workspace_for(*deltas.shape)
+    moved, habits, average = state.moved.copy(), state.habits.copy(), state.average.copy()
+    newest = max(1.0 / rounds, MEMORY)  # a plain mean at first, later one that forgets
+    follow(deltas, newest, MEMORY, workspace, moved, habits, average)
+    judged = _scores(habits, average, moved, workspace) if rounds % EVERY == 0 else state.score
+    score = np.where(workspace.finite, judged, np.inf)
+    return DetectorState(rounds, moved, habits, average, score), bool(score.max() > ALARM)
 
 
-def suspects(watch: DetectorState) -> Array:
-    """[n] bool: who raises the alarm."""
-    return watch.score > ALARM
+def suspects(state: DetectorState) -> Array:
+    """[n] bool: clients whose score raises the alarm."""
+    return state.score > ALARM
 
 
-def _room(clients: int, parameters: int) -> DetectorWorkspace:
-    each = np.empty((4, clients))
-    return DetectorWorkspace(each[0], each[1], np.empty(parameters), each[2], each[3])
-
-
-def _scores(habits: Array, step: Array, moved: Array, room: DetectorWorkspace) -> Array:
+def _scores(habits: Array, average: Array, moved: Array, workspace: Workspace) -> Array:
     judged = moved >= WARM_UP
     if judged.sum() < 3:
         return np.zeros(len(moved))
-    if not compare(step, room):
-        room.agreement[:], room.stretch[:] = 0.0, 0.0
-    traits = np.column_stack([habits, room.agreement, room.stretch])  # [n, 4]
-    apart = np.abs(traits - np.median(traits[judged], axis=0))
-    spread = _TO_SD * np.median(apart[judged], axis=0)
-    return np.where(judged, (apart / np.sqrt(spread**2 + FLOORS**2)).max(axis=1), 0.0)
+    if not compare(average, workspace):
+        workspace.agreement[:], workspace.stretch[:] = 0.0, 0.0
+    traits = np.column_stack([habits, workspace.agreement, workspace.stretch])  # [n, 4]
+    distances = np.abs(traits - np.median(traits[judged], axis=0))
+    spread = _TO_SD * np.median(distances[judged], axis=0)
+    return np.where(judged, (distances / np.sqrt(spread**2 + FLOORS**2)).max(axis=1), 0.0)
+
+
+def defended(aggregator: Any, mean: Any, shape: tuple[int, int], num_byzantine: int) -> Callable[[Array, Array], Array]:
+    """(deltas [n, P], weights [n]) -> [P]: the mean until the detector sees an attack, and from then on the aggregator.
+
+    `shape`: clients and parameters.
+    """
+    state, alarmed = begin(*shape), False
+
+    def aggregate(deltas: Array, weights: Array) -> Array:
+        nonlocal state, alarmed
+        if not alarmed:
+            state, alarmed = observe(state, deltas)
+        result: Array = (aggregator if alarmed else mean)(deltas, weights, num_byzantine=num_byzantine)
+        return result
+
+    return aggregate

@@ -12,21 +12,21 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from foltr.lab import records
-from foltr.lab.attacks.choice import POISON
-from foltr.lab.data.partition import Quantity
 from foltr.errors import InputError, StorageError
-from foltr.lab.silo import card as silo_card
-from foltr.lab.spec.setting import AnySetting, Setting, SiloSetting, stored
 from foltr.federation.personalization import LocalOnly
 from foltr.federation.releases import planned, protection_of
 from foltr.federation.schedule import synchronous
+from foltr.lab import records
+from foltr.lab.attacks.choice import POISON
+from foltr.lab.data.partition import Quantity
+from foltr.lab.silo import card as silo_card
 from foltr.lab.simulation.task import Central, Federated
+from foltr.lab.spec.setting import AnySetting, Setting, SiloSetting, stored
 from foltr.learners.foltr_es import FoltrEs, outcomes
 from foltr.privacy import ledger
 from foltr.privacy.card import DELTA, Circumstances, card
 from foltr.privacy.events import Event, with_present
-from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace, NoPrivacy, PrivacyKind, RandomizedResponse
+from foltr.privacy.mechanisms import Fpdgd, Gaussian, NoPrivacy, PrivacyKind
 from foltr.types import Array
 
 

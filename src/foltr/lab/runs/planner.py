@@ -25,8 +25,6 @@ from rich.table import Table
 from foltr.clicks import Users, click_model
 from foltr.errors import SpecError
 from foltr.federation.round import run_rounds
-from foltr.lab.simulation.protection import clip_rows
-from foltr.lab.simulation.task import Federated, Task
 from foltr.federation.schedule import Members, Schedule, round_robin_cohort
 from foltr.federation.server import ServerState, add, init_state, mean_delta
 from foltr.lab.data import catalog
@@ -34,6 +32,8 @@ from foltr.lab.data.dataset import Fold
 from foltr.lab.simulation import compiled
 from foltr.lab.simulation.compiled import Compiled
 from foltr.lab.simulation.evaluation import offline_quality
+from foltr.lab.simulation.protection import clip_rows
+from foltr.lab.simulation.task import Federated, Task
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.calibration import gaussian_epsilon, noise_multiplier
 from foltr.privacy.mechanisms import NoPrivacy

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from foltr.errors import SpecError
-from foltr.lab.simulation.rounds import run
 from foltr.lab.audit.click_guessing import guessing, training
 from foltr.lab.data.dataset import Fold, select
 from foltr.lab.runs.unlearning import run_unlearning
 from foltr.lab.simulation.engines import engine_for
 from foltr.lab.simulation.evaluation import EVALUATED, Progress, RunResult, offline_quality, thin
 from foltr.lab.simulation.population import Tested, task_of
+from foltr.lab.simulation.rounds import run
 from foltr.lab.spec.setting import Setting
 from foltr.types import Array
 

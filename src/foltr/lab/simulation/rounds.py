@@ -99,7 +99,7 @@ def _combined(task: Task, federation: Federated, size: int) -> Any:
     kind = aggregator_kind(federation.aggregator)()
     if not federation.defend_on_detection:
         return lambda deltas, weights: kind(deltas, weights, num_byzantine=num_byzantine)
-    return detector.defended(kind, aggregator_kind("fedavg")(), federation.clients, size, num_byzantine)
+    return detector.defended(kind, aggregator_kind("fedavg")(), (federation.clients, size), num_byzantine)
 
 
 def _batches(federation: Central, engine: Any, start: Array) -> Iterator[RoundProgress]:

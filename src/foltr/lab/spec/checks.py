@@ -9,9 +9,10 @@ from collections.abc import Callable
 
 from foltr import registry
 from foltr.errors import SpecError
-from foltr.federation.aggregators import check_aggregator
+from foltr.federation.aggregators import aggregator_kind, check_aggregator
 from foltr.federation.personalization import Shared
-from foltr.lab.attacks import NoAttack, check_attack
+from foltr.lab.attacks import NoAttack
+from foltr.lab.attacks.transform import check_attack
 from foltr.lab.audit.choice import Audit
 from foltr.lab.data.normalize import KINDS as SCALINGS
 from foltr.lab.data.partition import NoPartition
@@ -153,7 +154,7 @@ def _check_defence(setting: Setting, federation: Federated) -> str:
     participants = federation.cohort or federation.clients
     try:
         check_attack(setting.attack, federation.clients)
-        check_aggregator(federation.aggregator, participants, num_byzantine(setting, federation))
+        check_aggregator(aggregator_kind(federation.aggregator)(), participants, num_byzantine(setting, federation))
     except SpecError as problem:
         return f"federation.aggregator, attack: {problem}"
     if setting.learner.message == "objective" and setting.attack != NoAttack():
