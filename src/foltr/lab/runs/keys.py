@@ -1,0 +1,201 @@
+"""The code behind a single run, as one digest: it changes exactly when code that can change the run's numbers does.
+
+The code is the static import closure (`closure`) of the components that a setting names: the modules of its kinds and
+plug-ins, and the module that executes the run. Modules that import all kinds of a slot are switches: their imports of
+kinds are not followed, so that a run with FedAvg does not depend on Krum. The versions of the libraries that compute
+count too.
+
+The tables below are all that this module knows about others. `tests/lab/test_result_keys.py` checks them against the
+package and against what small runs execute.
+"""
+
+import hashlib
+import importlib.util
+import secrets
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import msgspec
+
+from foltr.errors import SpecError
+from foltr.federation.aggregators import AGGREGATORS
+from foltr.lab.attacks import ATTACKS
+from foltr.lab.runs.closure import SourceOf, code_in, import_closure, is_inside, source_on_disk
+from foltr.lab.spec.setting import AnySetting, SiloSetting
+
+# In all tables `package.*` stands for a package and everything below it; a name alone is a module, or an __init__.
+
+# The module that executes a run on clicks, and the one that executes a run on texts.
+CLICK_RUN = "foltr.lab.runs.single"
+SILO_RUN = "foltr.lab.silo.runs"
+
+# Modules that decide no number of a result: they do not count, and their imports are not followed.
+NEUTRAL = (
+    "foltr",  # public names, imported on first use
+    "foltr.atomic",
+    "foltr.cli.*",
+    "foltr.errors",
+    "foltr.lab.bench.*",
+    "foltr.lab.figures.*",
+    "foltr.lab.records",
+    "foltr.lab.reporting.*",
+    "foltr.lab.runs.card",
+    "foltr.lab.runs.pool",
+    "foltr.lab.runs.progress",
+    "foltr.lab.runs.run",
+    "foltr.lab.runs.store",
+    "foltr.lab.silo.card",
+    "foltr.privacy.card",
+    "foltr.privacy.card_words",
+)
+
+# Modules that import all kinds of a slot and run the one that the setting names -> imports that are not followed.
+SWITCHES: dict[str, tuple[str, ...]] = {
+    "foltr.federation.aggregators": (
+        "foltr.federation.centres",
+        "foltr.federation.geometric_median",
+        "foltr.federation.krum",
+    ),
+    "foltr.federation.releases": ("foltr.privacy.accounting",),
+    "foltr.federation.round": ("foltr.learners.*", "foltr.privacy.noise"),
+    "foltr.lab.attacks": ("foltr.lab.attacks.*",),
+    "foltr.lab.runs.single": ("foltr.lab.audit.*", "foltr.lab.runs.unlearning"),
+    "foltr.lab.silo.runs": ("foltr.lab.silo.*", "foltr.silo.*"),
+    "foltr.lab.simulation.compiled": ("foltr._kernels.foltr_es", "foltr._kernels.pdgd", "foltr.learners.*"),
+    "foltr.lab.spec.setting": ("foltr.*",),
+    "foltr.privacy.mechanisms": ("foltr.privacy.adaptive", "foltr.privacy.calibration", "foltr.privacy.noise"),
+}
+
+# What a switch runs for a component: for a module that is reached, or for a kind that the setting names, `module:kind`.
+IMPLEMENTED_BY: dict[str, tuple[str, ...]] = {
+    "foltr.lab.audit.choice:Audit": ("foltr.lab.audit.click_guessing",),
+    "foltr.learners.foltr_es": ("foltr._kernels.foltr_es",),
+    "foltr.learners.pdgd": ("foltr._kernels.pdgd",),
+    "foltr.privacy.mechanisms:Fpdgd": ("foltr.privacy.noise",),
+    "foltr.privacy.mechanisms:Gaussian": (
+        "foltr.privacy.accounting",
+        "foltr.privacy.adaptive",
+        "foltr.privacy.calibration",
+        "foltr.privacy.noise",
+    ),
+    "foltr.privacy.mechanisms:Laplace": ("foltr.privacy.calibration", "foltr.privacy.noise"),
+    "foltr.silo.parties:Setup": ("foltr.lab.silo.training",),
+    "foltr.unlearning.choice:Unlearning": ("foltr.lab.runs.unlearning",),
+}
+
+# Tables of a setting that name no component when the key has this value.
+OFF: dict[str, Any] = {"attack.kind": "none", "audit.messages": 0, "unlearning.method": "none"}
+
+# Keys of a setting whose value is the name of a kind -> the registry of these names.
+NAMED: dict[str, Mapping[str, Any]] = {"attack.kind": ATTACKS, "federation.aggregator": AGGREGATORS}
+
+LIBRARIES = ("numpy", "numba", "llvmlite", "scipy", "dp-accounting")
+
+Resolve: TypeAlias = Callable[[str, str], Any]  # (dotted key, its value) -> the kind that it names, or None
+
+
+def registered(key: str, value: str) -> Any:
+    """The kind that a key of a setting names; None where it names none."""
+    return NAMED.get(key, {}).get(value)
+
+
+def code_of(setting: AnySetting, *, resolve: Resolve = registered, source_of: SourceOf = source_on_disk) -> str:
+    """The digest of the code and libraries behind a setting; different on each call if a kind has no source file."""
+    components = tuple(components_of(setting, resolve=resolve))
+    return (_stored_digest if all(map(is_inside, components)) else _digest)(components, source_of)
+
+
+def reached(components: Iterable[str], source_of: SourceOf = source_on_disk) -> list[str]:
+    """All modules that count for these components."""
+    return import_closure(
+        components, neutral=NEUTRAL, switches=SWITCHES, implemented_by=IMPLEMENTED_BY, source_of=source_of
+    )
+
+
+def _digest(components: tuple[str, ...], source_of: SourceOf) -> str:
+    digest = hashlib.sha256(repr(versions()).encode())
+    for module in reached(components, source_of):
+        source = source_of(module)
+        if source is None:  # a class of a notebook cell: no way to see whether it changed
+            return secrets.token_hex(32)
+        name = module if is_inside(module) else Path(module).name
+        digest.update(f"{name} {code_in(source).digest}\n".encode())
+    return digest.hexdigest()
+
+
+_stored_digest = cache(_digest)
+
+
+@cache
+def versions() -> tuple[tuple[str, str], ...]:
+    """Versions of Python and of LIBRARIES; an empty one where a library is not installed."""
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return (("python", python), *((name, _version(name)) for name in LIBRARIES))
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
+
+
+# --- components -----------------------------------------------------------------------------------------------------
+
+
+def components_of(setting: AnySetting, *, resolve: Resolve = registered) -> list[str]:
+    """The modules of a setting's kinds and plug-ins, with what implements them, and the module that executes it."""
+    found = {SILO_RUN if isinstance(setting, SiloSetting) else CLICK_RUN}
+    for kind in _kinds(setting, "", resolve):
+        found |= {_module(kind.__module__), *IMPLEMENTED_BY.get(f"{kind.__module__}:{kind.__qualname__}", ())}
+    found |= {_plugin(named) for named in getattr(setting, "plugins", ())}
+    return sorted(found)
+
+
+def _kinds(value: Any, key: str, resolve: Resolve) -> Iterator[Any]:
+    """The classes of all structs in a setting, and the kinds that its strings name."""
+    if isinstance(value, str):
+        kind = resolve(key, value)
+        if kind is not None:
+            yield kind
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _kinds(one, key, resolve)
+    elif isinstance(value, msgspec.Struct):
+        fields = [(dotted, getattr(value, name)) for name, dotted in _keys(type(value), key)]
+        if any(dotted in OFF and OFF[dotted] == content for dotted, content in fields):
+            return
+        yield type(value)
+        for dotted, content in fields:
+            yield from _kinds(content, dotted, resolve)
+
+
+@cache
+def _keys(struct: type[msgspec.Struct], key: str) -> list[tuple[str, str]]:
+    """The fields of a struct that stands at a key, and the dotted keys of these."""
+    return [(name, f"{key}.{name}".lstrip(".")) for name in struct.__struct_fields__]
+
+
+def _module(name: str) -> str:
+    """What `closure` calls a module: the name inside foltr; else the path of its file, if it has one."""
+    if is_inside(name):
+        return name
+    loaded = sys.modules.get(name)
+    file = getattr(loaded, "__file__", None)
+    if loaded is None:
+        spec = importlib.util.find_spec(name) if "." not in name else None
+        file = spec.origin if spec else None
+    return str(Path(file).resolve()) if file and Path(file).is_file() else name
+
+
+def _plugin(named: str) -> str:
+    """An entry of a setting's `plugins`: the path of a file, or the name of a module."""
+    if not named.endswith(".py"):
+        return _module(named)
+    if not Path(named).is_file():
+        raise SpecError(f"plugins: {named}: there is no such file")
+    return str(Path(named).resolve())
