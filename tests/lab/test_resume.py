@@ -89,8 +89,8 @@ def garbled(path):
 
 def without_an_array(path):
     with np.load(path) as arrays:
-        kept = {name: arrays[name] for name in arrays.files if name != "parameters"}
-    np.savez(path, **kept)
+        others = {name: arrays[name] for name in arrays.files if name != "parameters"}
+    np.savez(path, **others)
 
 
 def another_format(path):
@@ -105,7 +105,7 @@ def pickled(path):
 def turned_into_a_folder(path):
     path.unlink()
     path.mkdir()
-    (path / "kept").write_text("a folder that is not empty cannot be replaced")
+    (path / "file").write_text("a folder that is not empty cannot be replaced")
 
 
 DAMAGES = [truncated, emptied, garbled, without_an_array, another_format, pickled]
@@ -164,7 +164,7 @@ def test_a_half_written_temporary_file_is_ignored(again, copied):
 
 
 def test_what_went_wrong_while_writing_leaves_the_old_file_alone(tmp_path):
-    path = tmp_path / "kept.txt"
+    path = tmp_path / "result.txt"
     path.write_text("old")
 
     def write():
@@ -193,8 +193,8 @@ def test_results_can_be_read_by_whom_the_user_lets_read(tmp_path):
 
 
 def key(*, checksum="c", fold=1, seed=1, **tables):
-    made = setting({"data": {"name": "synthetic-mq2007@60"}, **tables})
-    return store.key_of(made, checksum=checksum, fold=fold, seed=seed)
+    point = setting({"data": {"name": "synthetic-mq2007@60"}, **tables})
+    return store.key_of(point, checksum=checksum, fold=fold, seed=seed)
 
 
 def test_the_name_of_a_single_run_covers_what_decides_its_numbers():
@@ -212,13 +212,31 @@ def test_the_name_of_a_single_run_covers_what_decides_its_numbers():
     assert len({key(), *changed}) == 10
 
 
+def test_the_name_of_a_single_run_covers_the_code_that_computes_it(monkeypatch):
+    before = key()
+    assert key() == before
+    monkeypatch.setattr(store, "code_of", lambda _: "edited")
+    assert key() != before
+
+
+def test_edited_code_computes_anew_and_leaves_the_old_single_runs(copied, command, tiny, monkeypatch):
+    monkeypatch.setattr(store, "code_of", lambda _: "edited")
+    before = stamps(copied)
+    answer = command("run", tiny, "--out", copied, "--jobs", 1)
+    assert answer.code == 0, answer.err
+    assert "are there already" not in answer.err
+    after = stamps(copied)
+    assert len(after) == 2 * len(before)
+    assert before.items() <= after.items()
+
+
 def test_the_name_of_a_single_run_does_not_depend_on_the_run_around_it():
     assert key() == key(part="elsewhere") == key(runs={"seeds": 9, "first_seed": 3})
 
 
 def test_the_same_data_under_another_name_is_the_same_single_run():
-    made = [setting({"data": {"name": name, "folds": folds}}) for name, folds in (("a", 1), ("b", "1-5"))]
-    assert len({store.key_of(one, checksum="c", fold=1, seed=1) for one in made}) == 1
+    settings = [setting({"data": {"name": name, "folds": folds}}) for name, folds in (("a", 1), ("b", "1-5"))]
+    assert len({store.key_of(one, checksum="c", fold=1, seed=1) for one in settings}) == 1
 
 
 def test_whoever_stops_listening_loses_only_what_was_under_way(tiny, tmp_path):

@@ -2,8 +2,9 @@
 
     <out>/singles/<key>.npz
 
-A figure that needs a run which another figure made finds it here; a command that was stopped goes on from here. A
-file appears whole or not at all (`files`). The key covers the setting, the data, the seed and the code that computes.
+Figures share single runs; a command that was stopped continues with those that are finished. A file appears whole or
+not at all (`atomic`). The key covers the setting, the data, the seed, the code that computes (`keys`) and the versions
+of the libraries.
 """
 
 import hashlib
@@ -45,11 +46,11 @@ def save(out: Path, key: str, single: RunResult) -> None:
 
 
 def load(out: Path, key: str) -> RunResult | None:
-    """A finished single run, or None; a damaged file counts as none and is made anew."""
+    """A finished single run, or None; a damaged file counts as none and is computed again."""
     path = path_of(out, key)
     try:
         with zipfile.ZipFile(path) as archive:
-            if archive.testzip() is not None:  # numpy does not read on to where the checksum is
+            if archive.testzip() is not None:  # numpy itself does not compare the checksum
                 return None
         with np.load(path) as arrays:
             values: dict[str, Any] = {name: arrays[name] for name in RunResult._fields}
@@ -59,5 +60,5 @@ def load(out: Path, key: str) -> RunResult | None:
     return RunResult(**values)
 
 
-# what an archive with a wrong byte somewhere makes of itself
+# errors of numpy and zipfile at an archive with a wrong byte
 _DAMAGE = (OSError, KeyError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
