@@ -37,14 +37,14 @@ SLOTS: dict[str, dict[str, str | type]] = {
         "norm_bounding": "foltr.federation.robust:NormBounding",
     },
     "attack": {
-        "none": "foltr.lab.attacks:NoAttack",
-        "poison": "foltr.lab.attacks:Poison",
-        "lie": "foltr.lab.attacks:Lie",
-        "fang": "foltr.lab.attacks:Fang",
-        "sign_flip": "foltr.lab.attacks:SignFlip",
-        "replacement": "foltr.lab.attacks:Replacement",
-        "min_max": "foltr.lab.attacks:MinMax",
-        "min_max_unit": "foltr.lab.attacks:MinMaxUnit",
+        "none": "foltr.lab.attacks.plain:NoAttack",
+        "poison": "foltr.lab.attacks.plain:Poison",
+        "lie": "foltr.lab.attacks.lie:Lie",
+        "fang": "foltr.lab.attacks.fang:Fang",
+        "sign_flip": "foltr.lab.attacks.plain:SignFlip",
+        "replacement": "foltr.lab.attacks.plain:Replacement",
+        "min_max": "foltr.lab.attacks.min_max:MinMax",
+        "min_max_unit": "foltr.lab.attacks.min_max:MinMaxUnit",
     },
     "click_model": {},  # names of published tables stand in `foltr.clicks`
     "partition": {

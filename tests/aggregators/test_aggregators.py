@@ -6,11 +6,14 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from slow_aggregators import ORACLES, distance
 
+from foltr import registry
 from foltr.errors import SpecError
-from foltr.federation.aggregators import AGGREGATORS, aggregator_kind, check_aggregator, weighted_mean, weighted_sum
+from foltr.federation.aggregators import aggregator_kind, check_aggregator, weighted_mean, weighted_sum
 from foltr.federation.krum import pairwise_distances
 from foltr.rng import stream
 from foltr.testing import check_aggregator as check_contract
+
+AGGREGATORS = registry.names("aggregator")
 
 ROBUST = [name for name in AGGREGATORS if name != "fedavg"]
 SEEDS = st.integers(0, 2**32)

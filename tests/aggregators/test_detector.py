@@ -9,10 +9,13 @@ import itertools
 import numpy as np
 import pytest
 
+from foltr import registry
 from foltr.errors import SpecError
 from foltr.federation.detector import ALARM, WARM_UP, begin, observe, suspects
-from foltr.lab.attacks.transform import ATTACKS, transform_of
+from foltr.lab.attacks.transform import transform_of
 from foltr.rng import stream
+
+ATTACKS = {name: registry.kind("attack", name) for name in registry.names("attack")}
 
 CLIENTS, WIDTH = 10, 20
 

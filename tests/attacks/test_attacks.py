@@ -8,15 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kstest, norm
 
+from foltr import registry
 from foltr.errors import SpecError
-from foltr.federation.aggregators import AGGREGATORS, aggregator_kind
+from foltr.federation.aggregators import aggregator_kind
 from foltr.lab.attacks.fang import krum_lambda
 from foltr.lab.attacks.lie import largest_z
 from foltr.lab.attacks.min_max import largest_gamma
-from foltr.lab.attacks.transform import ATTACKS, check_attack, transform_of
+from foltr.lab.attacks.transform import check_attack, transform_of
 from foltr.lab.attacks.view import AttackView
 from foltr.rng import stream
 from foltr.testing import check_attack as check_contract
+
+AGGREGATORS = registry.names("aggregator")
+ATTACKS = {name: registry.kind("attack", name) for name in registry.names("attack")}
 
 SEEDS = st.integers(0, 2**32)
 KNOWLEDGE = ["full", "partial"]

@@ -8,9 +8,9 @@ import pytest
 from by_hand import ragged
 from scipy.stats import binomtest
 
+from foltr import registry
 from foltr._kernels.cohort import ClientPools
 from foltr.clicks import ClickTable, Users, behaviour
-from foltr.federation.aggregators import AGGREGATORS
 from foltr.federation.personalization import Clusters, FedPer, LocalOnly, Offset, clusters
 from foltr.federation.round import SUM_BLOCK, Central, Federated, Task, run
 from foltr.lab.data import catalog
@@ -22,6 +22,8 @@ from foltr.privacy.mechanisms import Fpdgd, NoPrivacy, RandomizedResponse
 from foltr.rankers import Linear, Mlp
 from foltr.rng import stream
 from foltr.types import DRAWN, Dataset
+
+AGGREGATORS = registry.names("aggregator")
 
 SKEWED = ClientPools(  # four clients and the server; the second and third share a pool
     np.array([0, 1, 2, 4, 6, 3]), np.array([0, 2, 2, 4, 5]), np.array([2, 4, 4, 5, 6]), np.array([0, 2, DRAWN, 1, 0])

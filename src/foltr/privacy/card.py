@@ -1,28 +1,73 @@
-"""The privacy card of a setting: the paper's figure, the correct ones, who sees what, and which noise is really there.
+"""The privacy card of a setting: the nominal figure, the composed ones, who sees what, and which noise is really there.
 
-Plain JSON data: an infinite epsilon is the word "infinite", a figure that does not exist is null. The sentences for
-people (`card_words`) are part of it. Every figure names its adversary, its unit and its neighbours.
+Plain JSON data: an infinite epsilon is the word "infinite", a figure that nobody knows is null. The sentences for
+people are part of it. Every figure names its adversary, its unit and its adjacency.
 
-A user takes part in `most` rounds at most; the run is the composition of those. Nothing is made smaller because clients
-are sampled (`card_words.AMPLIFICATION`).
+A user takes part in `max_rounds` rounds at most; the run is the composition of those. Nothing is made smaller because
+clients are sampled. A mechanism that the card does not know (a plug-in) has the figures of the event that it declares;
+without an event the card says that no guarantee is known. What its `describe()` returns is quoted.
 
 Differs from the paper: S0 and S1 state the figure of one round and coordinate, or of one interaction; here it is called
 nominal, and stands beside what the same noise is worth to a user over the run.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
 
 from foltr.errors import PrivacyError
-from foltr.privacy import accounting, card_words
+from foltr.privacy import accounting
 from foltr.privacy.calibration import gaussian_epsilon
 from foltr.privacy.events import Event, one_share, pure_epsilon, with_present
-from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace, PrivacyKind
 
 DELTA = 1e-5
+INFINITE = "infinite"
 _FEWER = (0.9, 0.5)  # of those who take part, for the figures with missing shares
+
+AMPLIFICATION = (
+    "Nothing is claimed for the sampling of clients: the server picks them and knows who took part, and so does "
+    "whoever sees them talk."
+)
+SEEDED = (
+    "This is a run of the lab: its noise follows from the seed, and whoever knows the seed can subtract it. The "
+    "figures are those of the mechanism; the run itself is no release."
+)
+_HONEST = (
+    "Secure sums are claimed against an honest-but-curious server only, one that follows the protocol and tries to "
+    "learn from what it sees; nothing is claimed against a server that lies to clients."
+)
+SECURE_SUMS = {
+    True: f"Secure aggregation is simulated: the lab adds updates in the clear as if the protocol had run. {_HONEST}",
+    "execute": f"The secure aggregation protocol ran, with server and clients in one process. {_HONEST}",
+}
+ADVERSARIES = {
+    "recipients": {"who": "whoever gets the ranker", "sees": "the ranker after every round"},
+    "client": {"who": "another client", "sees": "the same, and knows its own share of the noise"},
+    "server": {
+        "who": "the server without secure aggregation",
+        "sees": "every single message, with one share of the noise",
+    },
+    "server-sums": {
+        "who": "an honest-but-curious server with secure aggregation",
+        "sees": "the sum of a round's messages only",
+    },
+    "server-local": {
+        "who": "the server with or without secure aggregation",
+        "sees": "messages that carry all of their noise",
+    },
+    "server-plain": {"who": "the server", "sees": "every single message as it is, from which clicks can be read"},
+    "server-values": {"who": "the server", "sees": "how much each user liked which change of the ranker"},
+    "server-unknown": {"who": "the server", "sees": "messages whose protection is not known"},
+    "centre": {"who": "the one place that learns", "sees": "every search and every click"},
+    "alone": {"who": "anybody else", "sees": "nothing: no update leaves its owner"},
+    "network": {
+        "who": "who watches the network",
+        "sees": "who talks to the server and when; contents only where connections are not encrypted, and then what "
+        "the server sees without secure aggregation",
+    },
+}
 
 
 class Circumstances(NamedTuple):
@@ -30,47 +75,86 @@ class Circumstances(NamedTuple):
 
     taking_part: int  # clients in a round
     rounds: int
-    most: int  # rounds that one user takes part in
+    max_rounds: int  # that one user takes part in
     interactions: int  # in a message; where clients differ, the most
     parameters: int
-    seed: int | None = None  # in which `most` was counted; None: it is the same in all
+    seed: int | None = None  # in which `max_rounds` was counted; None: it is the same in all
     sampled: bool = False  # a cohort of the clients takes part in each round
     values: bool = False  # messages are a public seed and values of an objective, not parameters
     weighted: bool = True  # messages tell how many interactions are in them
     central: bool = False  # no federation: one place sees every search
     alone: bool = False  # nobody sends anything
+    lab: bool = False  # noise comes from addressed streams
 
 
-def card(
-    privacy: PrivacyKind, event: Event | None, about: Circumstances, *, delta: float | None = None
-) -> dict[str, Any]:
-    """All that is known of a setting's privacy; `event`: its release, None where there is no mechanism."""
-    delta = delta or (privacy.delta if isinstance(privacy, Gaussian) else DELTA)
-    made: dict[str, Any] = {"kind": str(msgspec.to_builtins(privacy)["kind"]), **_nominal(privacy, event)}
+def card(privacy: Any, event: Event | None, about: Circumstances, *, delta: float | None = None) -> dict[str, Any]:
+    """All that is known of a setting's privacy; `event`: its release, None where there is none or none is known."""
+    kind = kind_of(privacy)
+    delta = delta if delta is not None else float(getattr(privacy, "delta", DELTA))
+    found: dict[str, Any] = {"kind": kind, **_nominal(kind, privacy, event), "description": _description(privacy)}
     if event is None:
-        made |= {"adversaries": _unprotected(about), "shares": None}
+        found |= {"adversaries": _unprotected(about, known=kind == "none"), "shares": None}
     else:
-        made |= _figures(privacy, event, about, delta)
-        made |= {"adversaries": _adversaries(privacy, event, made), "shares": _shares(event, about, delta)}
-    claimed_not = card_words.AMPLIFICATION if event is not None and about.sampled else None
-    made |= {"visible": card_words.visible(about), "amplification": claimed_not}
-    return made | {"sentences": card_words.sentences(made)}
+        found |= _figures(event, about, delta)
+        if kind == "fpdgd":
+            found |= {"clip": privacy.clip, "parameters": event.parameters}
+        found |= {"adversaries": _adversaries(privacy, event, found), "shares": _shares(event, about, delta)}
+    found |= {"visible": _visible(about), "notes": _notes(privacy, event, about)}
+    found["amplification"] = AMPLIFICATION if event is not None and about.sampled else None
+    return found | {"sentences": _sentences(found)}
 
 
-def _nominal(privacy: PrivacyKind, event: Event | None) -> dict[str, Any]:
+def kind_of(privacy: Any) -> str:
+    """The name of a mechanism in a spec."""
+    return str(msgspec.to_builtins(privacy)["kind"])
+
+
+# --- figures --------------------------------------------------------------------------------------------------------
+
+
+def _nominal(kind: str, privacy: Any, event: Event | None) -> dict[str, Any]:
     if event is None:
         return {"nominal_epsilon": None, "nominal": "none stated"}
-    if isinstance(privacy, Fpdgd):
-        return {"nominal_epsilon": privacy.epsilon, "nominal": card_words.nominal_fpdgd(event.noise_contributors)}
-    if isinstance(privacy, Gaussian | Laplace):
-        delta = privacy.delta if isinstance(privacy, Gaussian) else 0.0
-        return {"nominal_epsilon": privacy.epsilon, "nominal": card_words.nominal_honest(delta)}
-    return {"nominal_epsilon": _told(pure_epsilon(event)), "nominal": card_words.NOMINAL_RESPONSE}
+    if kind in NOMINAL:
+        epsilon, words = NOMINAL[kind](privacy, event)
+        return {"nominal_epsilon": _reported(epsilon), "nominal": words}
+    return {"nominal_epsilon": getattr(privacy, "epsilon", None), "nominal": "as the mechanism states it"}
 
 
-def _figures(privacy: PrivacyKind, event: Event, about: Circumstances, delta: float) -> dict[str, Any]:
+def _nominal_fpdgd(privacy: Any, event: Event) -> tuple[float, str]:
+    return privacy.epsilon, (
+        f"as the paper states it: per round and per coordinate, for the sum of all {event.noise_contributors:,} noise "
+        f"shares only, nothing composed over rounds; not a guarantee for a user"
+    )
+
+
+def _nominal_response(_privacy: Any, event: Event) -> tuple[float, str]:
+    return pure_epsilon(event), (
+        "as the paper states it: local, for the outcome of ONE interaction; a message holds several and a run many "
+        "messages, which the figure does not compose"
+    )
+
+
+def _nominal_user_level(privacy: Any, _event: Event) -> tuple[float, str]:
+    delta = getattr(privacy, "delta", 0.0)
+    return privacy.epsilon, f"as the spec asks: of one user over the whole run, at delta {delta:g}"
+
+
+NOMINAL: dict[str, Callable[[Any, Event], tuple[float, str]]] = {
+    "fpdgd": _nominal_fpdgd,
+    "randomized-response": _nominal_response,
+    "gaussian": _nominal_user_level,
+    "laplace": _nominal_user_level,
+}
+
+
+def _description(privacy: Any) -> str | None:
+    describe = getattr(privacy, "describe", None)
+    return str(describe()) if callable(describe) else None
+
+
+def _figures(event: Event, about: Circumstances, delta: float) -> dict[str, Any]:
     """Of one message, one round and the run. A message of responses holds several of them."""
-    local = _is_local(event)
     each = about.interactions if event.unit == "interaction" else 1
     once = _once(event, each, delta)
     figures = {
@@ -78,17 +162,13 @@ def _figures(privacy: PrivacyKind, event: Event, about: Circumstances, delta: fl
         "adjacency": event.adjacency,
         "delta": delta,
         "rounds": about.rounds,
-        "most_rounds": about.most,
+        "most_rounds": about.max_rounds,
         "seed": about.seed,
-        "message": once if local else _once(one_share(event), 1, delta),
+        "message": once if _is_local(event) else _once(one_share(event), 1, delta),
         "round": once,
-        "run": _run(event, each * about.most, delta),
+        "run": _run(event, each * about.max_rounds, delta),
     }
-    if event.unit == "interaction":
-        return figures | {"interactions": each * about.most}
-    if isinstance(privacy, Fpdgd):
-        return figures | {"clip": privacy.clip, "parameters": event.parameters}
-    return figures
+    return figures | ({"interactions": each * about.max_rounds} if event.unit == "interaction" else {})
 
 
 def _is_local(event: Event) -> bool:
@@ -99,15 +179,15 @@ def _is_local(event: Event) -> bool:
 def _once(event: Event, times: int, delta: float) -> dict[str, Any]:
     """Pure where that exists, else at delta."""
     if "gaussian" in event.mechanism:
-        return {"epsilon": _told(_epsilon(event, times, delta)), "delta": delta}
-    return {"epsilon": _told(times * pure_epsilon(event)), "delta": 0.0}
+        return {"epsilon": _reported(_epsilon(event, times, delta)), "delta": delta}
+    return {"epsilon": _reported(times * pure_epsilon(event)), "delta": 0.0}
 
 
 def _epsilon(event: Event, times: int, delta: float) -> float | None:
     """Gaussian noise in closed form, which is instant also where there is hardly any noise left.
 
-    More than half of the shares of Laplace noise still hide something, which nobody here can reckon; half of them and
-    fewer have a density without bound where nothing was changed, and hide nothing.
+    More than half of the shares of Laplace noise still hide something, but no bound is known; half of them and fewer
+    have a density without bound where nothing was changed, and hide nothing.
     """
     there = min(event.present / event.noise_contributors, 1.0)
     if event.mechanism in ("laplace", "fpdgd") and 0.5 < there < 1:
@@ -124,67 +204,178 @@ def _run(event: Event, times: int, delta: float) -> dict[str, Any]:
     except PrivacyError as problem:
         return {"epsilon": None, "delta": delta, "pld": None, "rdp": None, "quoted": None, "why": str(problem)}
     return {
-        "epsilon": _told(spent.epsilon),
+        "epsilon": _reported(spent.epsilon),
         "delta": delta,
-        "pld": None if spent.pld is None else _told(spent.pld),
-        "rdp": _told(spent.rdp),
+        "pld": None if spent.pld is None else _reported(spent.pld),
+        "rdp": _reported(spent.rdp),
         "quoted": "rdp" if spent.pld is None else "pld",
-        "pure": _told(times * pure_epsilon(event)) if times else 0.0,
+        "pure": _reported(times * pure_epsilon(event)) if times else 0.0,
     }
 
 
-def _adversaries(privacy: PrivacyKind, event: Event, figures: dict[str, Any]) -> list[dict[str, Any]]:
+def _adversaries(privacy: Any, event: Event, figures: dict[str, Any]) -> list[dict[str, Any]]:
     named = {"delta": figures["delta"], "unit": "user", "adjacency": figures["adjacency"]}  # over all a user did
-    whole, most, delta = figures["run"]["epsilon"], figures["most_rounds"], figures["delta"]
-    secure = isinstance(privacy, Gaussian | Laplace) and privacy.secure_aggregation
+    whole, times, delta = figures["run"]["epsilon"], figures["most_rounds"], figures["delta"]
+    secure = bool(getattr(privacy, "secure_aggregation", False))
     known: list[tuple[str, Any, bool]] = [("recipients", whole, True)]
     if _is_local(event):
         known += [("server-local", whole, True)]
     else:
         fewer = with_present(event, event.present - 1)  # a client knows its own share
         known += [
-            ("client", _told(_epsilon(fewer, most, delta)), True),
-            ("server", _told(_epsilon(one_share(event), most, delta)), not secure),
+            ("client", _reported(_epsilon(fewer, times, delta)), True),
+            ("server", _reported(_epsilon(one_share(event), times, delta)), not secure),
             ("server-sums", whole, secure),
         ]
-    seen = [
-        {"id": name, **card_words.ADVERSARIES[name], "epsilon": epsilon, **named, "here": here}
-        for name, epsilon, here in known
-    ]
-    return [*seen, _watcher()]
+    return [*(_adversary(name, epsilon, here) | named for name, epsilon, here in known), _adversary("network", None)]
 
 
-def _unprotected(about: Circumstances) -> list[dict[str, Any]]:
-    """Without a mechanism only what never leaves is private."""
-    if about.alone or about.central:
-        name, epsilon = ("alone", 0.0) if about.alone else ("centre", card_words.INFINITE)
-        return [{"id": name, **card_words.ADVERSARIES[name], "epsilon": epsilon, "here": True}]
-    names = ("recipients", "server-values" if about.values else "server-plain")
-    told = [{"id": n, **card_words.ADVERSARIES[n], "epsilon": card_words.INFINITE, "here": True} for n in names]
-    return [*told, _watcher()]
+def _unprotected(about: Circumstances, *, known: bool) -> list[dict[str, Any]]:
+    """Without a mechanism only what never leaves is private; of an unknown one nothing is known."""
+    if about.alone:
+        return [_adversary("alone", 0.0)]
+    if about.central:
+        return [_adversary("centre", INFINITE)]
+    epsilon = INFINITE if known else None
+    server = "server-unknown" if not known else "server-values" if about.values else "server-plain"
+    return [_adversary("recipients", epsilon), _adversary(server, epsilon), _adversary("network", None)]
 
 
-def _watcher() -> dict[str, Any]:
-    return {"id": "network", **card_words.ADVERSARIES["network"], "epsilon": None, "here": True}
+def _adversary(name: str, epsilon: float | str | None, here: bool = True) -> dict[str, Any]:
+    return {"id": name, **ADVERSARIES[name], "epsilon": epsilon, "here": here}
 
 
 def _shares(event: Event, about: Circumstances, delta: float) -> dict[str, Any] | None:
-    """Which holders' noise is there, and what the run is worth with fewer of them in every round."""
+    """Whose noise is there, and what the run is worth with fewer contributors in every round."""
     if _is_local(event):
         return None
-    holders = [math.floor(share * about.taking_part) for share in _FEWER]
-    fewer = [_told(_epsilon(with_present(event, there), about.most, delta)) for there in holders]
+    counts = [math.floor(share * about.taking_part) for share in _FEWER]
+    fewer = [_reported(_epsilon(with_present(event, there), about.max_rounds, delta)) for there in counts]
     return {
         "noise_contributors": event.noise_contributors,
         "present": event.present,
         "taking_part": about.taking_part,
         "all_or_void": "gaussian" not in event.mechanism,
         "fewer": [
-            {"percent": round(100 * share), "holders": there, "epsilon": epsilon}
-            for share, there, epsilon in zip(_FEWER, holders, fewer, strict=True)
+            {"percent": round(100 * share), "present": there, "epsilon": epsilon}
+            for share, there, epsilon in zip(_FEWER, counts, fewer, strict=True)
         ],
     }
 
 
-def _told(epsilon: float | None) -> float | str | None:
-    return card_words.INFINITE if epsilon is not None and math.isinf(epsilon) else epsilon
+def _visible(about: Circumstances) -> list[str]:
+    """What no noise hides."""
+    if about.central or about.alone:
+        return []
+    seen = ["who takes part, and when"]
+    seen += ["how many interactions a message stands for"] if about.weighted and not about.values else []
+    if about.values:
+        return [*seen, "the public seed of each message, so which change of the ranker its sender tried"]
+    return [*seen, f"the size of messages, {about.parameters:,} numbers, alike for all"]
+
+
+def _notes(privacy: Any, event: Event | None, about: Circumstances) -> list[str]:
+    """How far a run of the lab is from a release."""
+    if not about.lab or kind_of(privacy) == "none":
+        return []
+    secure = getattr(privacy, "secure_aggregation", False)
+    sums = [SECURE_SUMS[secure]] if secure and not (event and _is_local(event)) else []
+    return [SEEDED, *sums]
+
+
+def _reported(epsilon: float | None) -> float | str | None:
+    return INFINITE if epsilon is not None and math.isinf(epsilon) else epsilon
+
+
+# --- sentences ------------------------------------------------------------------------------------------------------
+
+
+def _sentences(card: dict[str, Any]) -> list[str]:
+    """One thing a sentence, with its figure, its unit and whom it holds against."""
+    seen = [_seen_by(one) for one in card["adversaries"]]
+    visible = [f"What stays visible: {'; '.join(card['visible'])}."] if card["visible"] else []
+    quoted = [f"The mechanism says of itself: {card['description'].rstrip('.')}."] if card["description"] else []
+    if "run" not in card:
+        first = _NO_MECHANISM.get(card["adversaries"][0]["id"], _LEAVE if card["kind"] == "none" else _UNKNOWN)
+        return [first.format(kind=card["kind"]), *quoted, *card["notes"], *seen, *visible]
+    nominal = f"Nominal epsilon {_amount(card['nominal_epsilon'])}, {card['nominal']}."
+    sampled = [card["amplification"]] if card["amplification"] else []
+    return [nominal, *quoted, *_figures_of(card), *card["notes"], *seen, *_shares_of(card), *visible, *sampled]
+
+
+_LEAVE = "No privacy mechanism: updates leave as they are."
+_UNKNOWN = "No guarantee is known: the mechanism {kind} declares no event, so nobody can say what it hides."
+_NO_MECHANISM = {
+    "centre": "No privacy mechanism and no federation: one place sees everything.",
+    "alone": "Nobody sends anything: everybody learns alone.",
+}
+
+
+def _amount(epsilon: float | str | None) -> str:
+    """An epsilon with three digits."""
+    if epsilon is None:
+        return "unknown"
+    if isinstance(epsilon, str):
+        return epsilon
+    return f"{epsilon:,.0f}" if epsilon >= 1000 else f"{epsilon:.3g}"
+
+
+def _figure(one: dict[str, Any]) -> str:
+    at = "" if one["epsilon"] in (INFINITE, None) else f" at delta {one['delta']:g}"
+    return f"epsilon {_amount(one['epsilon'])}{at}"
+
+
+def _whose(card: dict[str, Any]) -> str:
+    if card["unit"] == "interaction":
+        return "a user whose every interaction may be replaced by another"
+    replaced = "another user's" if card["adjacency"] == "replace" else "zero"
+    return f"a user whose contribution may be replaced by {replaced}"
+
+
+def _figures_of(card: dict[str, Any]) -> list[str]:
+    one = f"One round: {_figure(card['round'])} for {_whose(card)}"
+    if card["kind"] == "fpdgd":
+        twice = "2 " if card["clip"] == "delta" else ""
+        one += (
+            f"; what is clipped in L2 differs by more in L1, for which Laplace noise is made: {twice}"
+            f"sqrt({card['parameters']:,}) times the nominal figure"
+        )
+    return [f"{one}.", f"One message by itself, to whoever sees it: {_figure(card['message'])}.", _run_of(card)]
+
+
+def _run_of(card: dict[str, Any]) -> str:
+    run, times = card["run"], card["most_rounds"]
+    part = f"{times:,} of {card['rounds']:,} rounds for the user who takes part most"
+    part += f" (seed {card['seed']})" if card["seed"] is not None else ""
+    part += f", {card['interactions']:,} interactions" if "interactions" in card else ""
+    said = f"The whole run ({part}): {_figure(run)} for {_whose(card)}"
+    if run["epsilon"] is None:
+        return f"{said}: {run['why']}."
+    if run["epsilon"] == INFINITE or times == 0:
+        return f"{said}."
+    pure = "" if run["pure"] == INFINITE else f" At delta 0 it is {_amount(run['pure'])}."
+    if run["quoted"] == "rdp":
+        return f"{said}, by Renyi divergences, an upper bound.{pure}"
+    return f"{said}, by privacy loss distributions; Renyi divergences agree with at most {_amount(run['rdp'])}.{pure}"
+
+
+def _seen_by(one: dict[str, Any]) -> str:
+    here = "" if one["here"] else " (not so in this run)"
+    said = f"{one['who'][0].upper()}{one['who'][1:]}{here} sees {one['sees']}"
+    if one["id"] in ("network", "alone"):
+        return f"{said}."
+    if "unit" not in one:
+        return f"{said}: epsilon {_amount(one['epsilon'])}."
+    return f"{said}: {_figure(one)} (unit {one['unit']}, adjacency {one['adjacency']}, whole run)."
+
+
+def _shares_of(card: dict[str, Any]) -> list[str]:
+    shares = card["shares"]
+    if shares is None:
+        return []
+    have = f"Noise of {shares['present']:,} contributors is there, and {shares['noise_contributors']:,} are needed"
+    fewer = [f"{one['percent']} % present: epsilon {_amount(one['epsilon'])}" for one in shares["fewer"]]
+    if shares["all_or_void"]:
+        void = "shares of Laplace noise protect all together or not as stated: with fewer the guarantee is void"
+        return [f"{have}; {void} ({', '.join(fewer)})."]
+    return [f"{have}; with fewer there is less noise ({', '.join(fewer)})."]

@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from foltr.federation.aggregators import AGGREGATORS
+from foltr import registry
 from foltr.lab.attacks.view import AttackView, Knowledge
 from foltr.rng import stream
 from foltr.types import Array
@@ -30,7 +30,7 @@ def _views() -> Iterator[AttackView]:
     """Every number of attackers below half, every aggregator, both kinds of knowledge."""
     for n in _CLIENTS:
         for num_attackers in range((n + 1) // 2):
-            for aggregator in AGGREGATORS:
+            for aggregator in registry.names("aggregator"):
                 for knowledge in get_args(Knowledge):
                     draws = stream(n, round=num_attackers, purpose="choice")
                     model = draws.normal(5)

@@ -61,9 +61,7 @@ def episode(federation: Federation, request: Request, *, every: int | None = Non
     )  # fmt: skip
     last = unlearned.parameters[-1], reference.parameters[-1]
     saved = _saved(retrained.cost, unlearned.cost)
-    return Episode(
-        honest, attacked, retrained, unlearned, reference, residual(*last), direction_residual(*last), saved
-    )
+    return Episode(honest, attacked, retrained, unlearned, reference, residual(*last), direction_residual(*last), saved)
 
 
 def _trained(

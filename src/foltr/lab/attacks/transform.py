@@ -1,32 +1,13 @@
-"""All attacks by name, and how one gets into the rounds of a federation."""
-
-from typing import TypeAlias
+"""How an attack gets into the rounds of a federation."""
 
 import msgspec
 import numpy as np
 
 from foltr.errors import SpecError
 from foltr.federation.round import Transform
-from foltr.lab.attacks.fang import Fang
-from foltr.lab.attacks.lie import Lie
-from foltr.lab.attacks.min_max import MinMax, MinMaxUnit
-from foltr.lab.attacks.plain import NoAttack, Poison, Replacement, SignFlip
 from foltr.lab.attacks.view import Attack, AttackView
 from foltr.rng import stream
 from foltr.types import Array, Updates
-
-AttackKind: TypeAlias = NoAttack | Poison | Lie | Fang | SignFlip | Replacement | MinMax | MinMaxUnit
-
-ATTACKS: dict[str, type[msgspec.Struct]] = {
-    "none": NoAttack,
-    "poison": Poison,
-    "lie": Lie,
-    "fang": Fang,
-    "sign_flip": SignFlip,
-    "replacement": Replacement,
-    "min_max": MinMax,
-    "min_max_unit": MinMaxUnit,
-}
 
 
 def check_attack(attack: Attack, clients: int) -> None:

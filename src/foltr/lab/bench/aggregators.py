@@ -9,7 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from foltr.federation.aggregators import AGGREGATORS, aggregator_kind
+from foltr import registry
+from foltr.federation.aggregators import aggregator_kind
 from foltr.lab.bench.stopwatch import timed
 from foltr.rng import stream
 from foltr.types import Array
@@ -22,7 +23,7 @@ def measure_aggregators(*, smoke: bool = False) -> dict[str, Any]:
     clients, parameters = (200, 1000) if smoke else (1000, 10_000)
     return {
         f"krum_{clients}x{parameters}": _large_krum(clients, parameters, tries=2),
-        "micro": {name: _microseconds(name, tries=2 if smoke else 10) for name in AGGREGATORS},
+        "micro": {name: _microseconds(name, tries=2 if smoke else 10) for name in registry.names("aggregator")},
     }
 
 

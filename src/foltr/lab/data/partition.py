@@ -89,6 +89,11 @@ class Quantity(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
     iid: bool = False
     amounts: Annotated[tuple[Count, ...], msgspec.Meta(min_length=1)] = (1, 3, 5, 7, 9)
 
+    @property
+    def uneven(self) -> bool:
+        """Whether clients differ in how many interactions stand behind their updates."""
+        return not self.iid
+
     def split(self, train: "Split", test: "Split", context: PartitionContext) -> "Clients":
         return split(self, train, test, **context._asdict())
 

@@ -1,7 +1,7 @@
 """From a setting to its privacy card and its ledger: who takes part how often is known before the first round.
 
-Where clients are sampled, the seed counts in which somebody takes part most. Equal settings are reckoned once; without
-a mechanism nothing is reckoned at all.
+Where clients are sampled, the seed counts in which somebody takes part most. Equal settings are computed once; without
+a mechanism nothing is computed at all. Every card says that a run of the lab is no release.
 """
 
 import json
@@ -17,56 +17,54 @@ from foltr.federation.personalization import LocalOnly
 from foltr.federation.releases import planned, protection_of
 from foltr.federation.schedule import synchronous
 from foltr.lab import records
-from foltr.lab.attacks.choice import POISON
-from foltr.lab.data.partition import Quantity
 from foltr.lab.silo import card as silo_card
 from foltr.lab.simulation.task import Central, Federated
 from foltr.lab.spec.setting import AnySetting, Setting, SiloSetting, stored
-from foltr.learners.foltr_es import FoltrEs, outcomes
+from foltr.learners.foltr_es import outcomes
 from foltr.privacy import ledger
 from foltr.privacy.card import DELTA, Circumstances, card
 from foltr.privacy.events import Event, with_present
-from foltr.privacy.mechanisms import Fpdgd, Gaussian, NoPrivacy, PrivacyKind
+from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace, NoPrivacy, RandomizedResponse
 from foltr.types import Array
 
 
 class Facts(NamedTuple):
     """All of a setting that its privacy depends on."""
 
-    privacy: PrivacyKind
+    privacy: Any
     federation: Federated | Central
     parameters: int
     outcomes: int  # 0: messages are parameters
-    liars: int  # clients that replace what they send, noise and all
+    without_noise: int  # clients that replace what they send, noise and all
     uneven: bool  # messages count differently
     alone: bool
     first_seed: int
     seeds: int
 
 
-def facts_of(made: Setting, features: int) -> Facts:
-    learner = made.learner
-    uneven = isinstance(made.partition, Quantity) and not made.partition.iid
-    if isinstance(made.federation, Federated):
-        uneven |= isinstance(made.federation.interactions, tuple) and len(set(made.federation.interactions)) > 1
+def facts_of(setting: Setting, features: int) -> Facts:
+    learner = setting.learner
+    uneven = bool(getattr(setting.partition, "uneven", False))
+    if isinstance(setting.federation, Federated):
+        uneven |= isinstance(setting.federation.interactions, tuple) and len(set(setting.federation.interactions)) > 1
     return Facts(
-        privacy=made.privacy,
-        federation=made.federation,
-        parameters=len(made.ranker.init(features, 0)),
-        outcomes=len(outcomes(learner.objective, made.users.k)) if isinstance(learner, FoltrEs) else 0,
-        liars=0 if made.attack.kind in ("none", POISON) else made.attack.num_attackers,
+        privacy=setting.privacy,
+        federation=setting.federation,
+        parameters=len(setting.ranker.init(features, 0)),
+        outcomes=len(outcomes(learner.objective, setting.users.k)) if learner.message == "objective" else 0,
+        without_noise=setting.attack.num_attackers if "updates" in setting.attack.needs else 0,
         uneven=uneven,
-        alone=isinstance(made.personal, LocalOnly),
-        first_seed=made.runs.first_seed,
-        seeds=made.runs.seeds,
+        alone=isinstance(setting.personal, LocalOnly),
+        first_seed=setting.runs.first_seed,
+        seeds=setting.runs.seeds,
     )
 
 
-def card_of(made: AnySetting, features: int, *, delta: float | None = None) -> dict[str, Any]:
+def card_of(setting: AnySetting, features: int, *, delta: float | None = None) -> dict[str, Any]:
     """To be read only: equal settings share one."""
-    if isinstance(made, SiloSetting):
-        return silo_card.card_of(made)
-    return _card(facts_of(made, features), delta)
+    if isinstance(setting, SiloSetting):
+        return silo_card.card_of(setting)
+    return _card(facts_of(setting, features), delta)
 
 
 @cache
@@ -79,7 +77,7 @@ def _card(facts: Facts, delta: float | None) -> dict[str, Any]:
     about = Circumstances(
         taking_part=federation.cohort or federation.clients,
         rounds=federation.rounds,
-        most=0 if released is None else int(released.counts.max()),
+        max_rounds=0 if released is None else int(released.counts.max()),
         interactions=max(per_message) if isinstance(per_message, tuple) else per_message,
         parameters=facts.parameters,
         seed=None if released is None else released.seed,
@@ -87,6 +85,7 @@ def _card(facts: Facts, delta: float | None) -> dict[str, Any]:
         values=facts.outcomes > 0,
         weighted=isinstance(facts.privacy, NoPrivacy | Fpdgd),
         alone=facts.alone,
+        lab=True,
     )
     return card(facts.privacy, released and released.event, about, delta=delta)
 
@@ -99,9 +98,10 @@ class Released(NamedTuple):
 
 @cache
 def _released(facts: Facts) -> Released | None:
-    """What happens to whom; None without a mechanism."""
+    """What happens to whom; None without a mechanism, and for one whose event is not known."""
     federation, privacy = facts.federation, facts.privacy
-    if isinstance(privacy, NoPrivacy) or not isinstance(federation, Federated):
+    known = isinstance(privacy, Gaussian | Laplace | Fpdgd | RandomizedResponse)
+    if not known or not isinstance(federation, Federated):
         return None
     seeds = range(facts.first_seed, facts.first_seed + (facts.seeds if federation.cohort else 1))
     event, counts = None, []
@@ -113,7 +113,7 @@ def _released(facts: Facts) -> Released | None:
     return Released(_really(event, facts), counts[worst], seeds[worst] if federation.cohort else None)
 
 
-def _in_seed(privacy: PrivacyKind, federation: Federated, facts: Facts, seed: int) -> tuple[Event, Array]:
+def _in_seed(privacy: Any, federation: Federated, facts: Facts, seed: int) -> tuple[Event, Array]:
     """The event of a round, and how often the ledger admits each client."""
     clients, cohort, round_robin = federation.clients, federation.cohort, federation.round_robin
     protection = protection_of(
@@ -126,32 +126,32 @@ def _in_seed(privacy: PrivacyKind, federation: Federated, facts: Facts, seed: in
 
 
 def _really(event: Event, facts: Facts) -> Event:
-    """The noise that is there: not that of clients who replace their message, nor all of it if a rule chooses."""
+    """The noise that is there: not that of clients who replace their message, nor all of it if an aggregator selects."""
     federation = facts.federation
     assert isinstance(federation, Federated)
     if event.noise_contributors == 1:
         return event
     summed = federation.aggregator == "fedavg" and not federation.defend_on_detection and not facts.uneven
-    return with_present(event, max(0, event.present - facts.liars) if summed else 1)
+    return with_present(event, max(0, event.present - facts.without_noise) if summed else 1)
 
 
 def ledgers_of(settings: list[AnySetting], features: list[int]) -> list[dict[str, Any]]:
     """Each ledger once, with the settings it is of; where all users are alike, one of them stands for all."""
-    kept: dict[Facts, dict[str, Any]] = {}
-    for index, (made, width) in enumerate(zip(settings, features, strict=True)):
-        if isinstance(made, SiloSetting):  # owners keep their own, of documents
+    stored: dict[Facts, dict[str, Any]] = {}
+    for index, (setting, width) in enumerate(zip(settings, features, strict=True)):
+        if isinstance(setting, SiloSetting):  # owners keep their own, of documents
             continue
-        facts = facts_of(made, width)
+        facts = facts_of(setting, width)
         released = _released(facts)
         if released is None:
             continue
-        if facts not in kept:
-            kept[facts] = {"settings": [], "seed": released.seed, **_ledger(facts.privacy, released)}
-        kept[facts]["settings"].append(index)
-    return list(kept.values())
+        if facts not in stored:
+            stored[facts] = {"settings": [], "seed": released.seed, **_ledger(facts.privacy, released)}
+        stored[facts]["settings"].append(index)
+    return list(stored.values())
 
 
-def _ledger(privacy: PrivacyKind, released: Released) -> dict[str, Any]:
+def _ledger(privacy: Any, released: Released) -> dict[str, Any]:
     counts = released.counts[:, None]
     alike = bool((counts == counts[0]).all())
     delta, budget = (privacy.delta, privacy.epsilon) if isinstance(privacy, Gaussian) else (DELTA, None)
@@ -168,13 +168,13 @@ def finished(folder: Path) -> records.Run:
 
 
 def cards_of_run(folder: Path, *, delta: float | None = None) -> list[dict[str, Any]]:
-    """The cards of a finished run, reckoned anew from its manifest: also for runs of older versions."""
+    """The cards of a finished run, computed anew from its manifest: also for runs of older versions."""
     run = finished(folder)
     try:
         known = [(one, stored(one["resolved"])) for one in run.manifest["settings"]]
     except (KeyError, msgspec.ValidationError) as problem:
         raise InputError(f"{folder}: made by a version whose settings this one does not know ({problem})") from None
     return [
-        {"setting": one["index"], "label": one["label"]} | card_of(made, one["data"]["features"], delta=delta)
-        for one, made in known
+        {"setting": one["index"], "label": one["label"]} | card_of(setting, one["data"]["features"], delta=delta)
+        for one, setting in known
     ]

@@ -13,7 +13,7 @@ import hashlib
 import importlib.util
 import secrets
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -21,9 +21,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from foltr import registry
 from foltr.errors import SpecError
-from foltr.federation.aggregators import AGGREGATORS
-from foltr.lab.attacks import ATTACKS
 from foltr.lab.runs.closure import SourceOf, code_in, import_closure, is_inside, source_on_disk
 from foltr.lab.spec.setting import AnySetting, SiloSetting
 
@@ -90,8 +89,8 @@ IMPLEMENTED_BY: dict[str, tuple[str, ...]] = {
 # Tables of a setting that name no component when the key has this value.
 OFF: dict[str, Any] = {"attack.kind": "none", "audit.messages": 0, "unlearning.method": "none"}
 
-# Keys of a setting whose value is the name of a kind -> the registry of these names.
-NAMED: dict[str, Mapping[str, Any]] = {"attack.kind": ATTACKS, "federation.aggregator": AGGREGATORS}
+# Keys of a setting whose value is the name of a kind -> the slot of the registry.
+NAMED = {"federation.aggregator": "aggregator", "users.clicks": "click_model"}
 
 LIBRARIES = ("numpy", "numba", "llvmlite", "scipy", "dp-accounting")
 
@@ -100,7 +99,8 @@ Resolve: TypeAlias = Callable[[str, str], Any]  # (dotted key, its value) -> the
 
 def registered(key: str, value: str) -> Any:
     """The kind that a key of a setting names; None where it names none."""
-    return NAMED.get(key, {}).get(value)
+    slot = NAMED.get(key)
+    return registry.kind(slot, value) if slot and value in registry.names(slot) else None
 
 
 def code_of(setting: AnySetting, *, resolve: Resolve = registered, source_of: SourceOf = source_on_disk) -> str:

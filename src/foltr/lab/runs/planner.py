@@ -193,7 +193,9 @@ def _qualities(
 
 def _train(simulation: Simulation, candidate: Candidate, seed: int, noise: float) -> Array:
     """The ranker after all releases; `noise`: fraction of the noise, to estimate a larger federation."""
-    stddev = noise * candidate.multiplier * candidate.clip / candidate.noise_contributors if candidate.multiplier else 0.0
+    stddev = (
+        noise * candidate.multiplier * candidate.clip / candidate.noise_contributors if candidate.multiplier else 0.0
+    )
 
     def clip(updates: Updates, model: Array, round: int) -> Updates:  # noqa: ARG001
         clip_rows(updates.values, clip=candidate.clip, norm="l2")

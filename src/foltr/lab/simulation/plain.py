@@ -142,5 +142,3 @@ def dcg(grades: Array) -> float:
 def online_metrics(seen: list[tuple[float, float]]) -> OnlineMetrics:
     ndcgs, reciprocals = np.array(seen).reshape(-1, 2).T
     return OnlineMetrics(ndcgs, reciprocals)
-
-

@@ -8,7 +8,7 @@ import numpy as np
 from foltr.clicks import Users, click_model
 from foltr.errors import SpecError
 from foltr.federation.schedule import interactions_of
-from foltr.lab.attacks import transform_of
+from foltr.lab.attacks.transform import transform_of
 from foltr.lab.data import catalog, intents
 from foltr.lab.data.dataset import Fold
 from foltr.lab.data.intents import IntentData
@@ -113,7 +113,7 @@ def _poisoned(setting: Setting, task: Task) -> Task:
     held = task.pools or everything(clients, queries=queries, click_models=len(task.click_models))
     users = held.users.copy()
     users[: setting.attack.num_attackers] = len(task.click_models)
-    poison = click_model(Users(setting.attack.clicks, k=setting.users.k), grades=task.grades)
+    poison = click_model(Users(setting.attack.click_table, k=setting.users.k), grades=task.grades)
     return task._replace(click_models=(*task.click_models, poison), pools=held._replace(users=users))
 
 

@@ -11,7 +11,7 @@ from foltr import registry
 from foltr.errors import SpecError
 from foltr.federation.aggregators import aggregator_kind, check_aggregator
 from foltr.federation.personalization import Shared
-from foltr.lab.attacks import NoAttack
+from foltr.lab.attacks.plain import NoAttack
 from foltr.lab.attacks.transform import check_attack
 from foltr.lab.audit.choice import Audit
 from foltr.lab.data.normalize import KINDS as SCALINGS
@@ -135,7 +135,10 @@ def _check_privacy(setting: Setting, federation: Federated) -> str:
     if not user_level(setting.privacy):
         return ""
     secure = setting.privacy.secure_aggregation
-    if getattr(registry.kind("aggregator", federation.aggregator), "sees", "single") != "sum" or federation.defend_on_detection:
+    if (
+        getattr(registry.kind("aggregator", federation.aggregator), "sees", "single") != "sum"
+        or federation.defend_on_detection
+    ):
         return (
             f'federation.aggregator = "{federation.aggregator}" looks at single updates, which '
             f"{'secure aggregation hides' if secure else 'noise of one share each would not protect'}; use fedavg, or "
