@@ -2,19 +2,19 @@
 
 import numpy as np
 import pytest
-from forgetting import WIDTH, last, learnt_slowly, small
-
-from foltr.errors import SpecError
-from foltr.federation.round import Federated
-from foltr.lab.simulation import compiled
 from foltr.unlearning.cost import Cost, together, walk
 from foltr.unlearning.episode import episode
 from foltr.unlearning.exact import WAYS, exactly
 from foltr.unlearning.history import gather
 from foltr.unlearning.recording import log_of, recorder
-from foltr.unlearning.replay import replay
 from foltr.unlearning.residual import residual, turn
 from foltr.unlearning.rounds import federate, negate
+from forgetting import WIDTH, last, learnt_slowly, small
+
+from foltr.errors import SpecError
+from foltr.federation.round import Federated
+from foltr.lab.simulation import compiled
+from foltr.unlearning.replay import replay
 
 TASK = small(Federated(6, 5, 40))
 ENGINE = compiled.engine(TASK)

@@ -4,13 +4,13 @@ import itertools
 
 import numpy as np
 import pytest
+from foltr.unlearning.history import gather, lengths, load, save
+from foltr.unlearning.rounds import federate, negate
 from forgetting import WIDTH, small
 
 from foltr.errors import StorageError
 from foltr.federation.round import Federated, run
 from foltr.lab.simulation import compiled
-from foltr.unlearning.history import gather, lengths, load, save
-from foltr.unlearning.rounds import federate, negate
 
 FEDERATIONS = [Federated(5, 4, 6), Federated(5, (4, 2, 3), 6), Federated(20, 3, 6, cohort=4)]
 

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from foltr.unlearning.recording import log_of, recorder
+from foltr.unlearning.rounds import federate
 from forgetting import collection, last, learnt_slowly, session_of, small
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,8 +22,6 @@ from foltr.rankers import Linear, Mlp
 from foltr.rankers.plackett_luce import log_mass
 from foltr.types import DRAWN
 from foltr.unlearning.logs import Log, learn, load, only, save, size, without
-from foltr.unlearning.recording import log_of, recorder
-from foltr.unlearning.rounds import federate
 
 # clients 0 and 1 hold the first four queries, 2 .. 4 the others; whoever searches with client 4 is drawn each time
 SKEWED = ClientPools(np.arange(7), np.array([0, 0, 4, 4, 4]), np.array([4, 4, 7, 7, 7]), np.array([0, 1, 0, 1, DRAWN]))

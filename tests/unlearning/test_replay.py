@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 import pytest
+from foltr.unlearning.history import gather
+from foltr.unlearning.rounds import federate
 from forgetting import WIDTH, last, small
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,9 +14,7 @@ from hypothesis.extra.numpy import arrays
 from foltr.federation.round import Federated
 from foltr.lab.simulation import compiled
 from foltr.lab.simulation import plain as loop
-from foltr.unlearning.history import gather
 from foltr.unlearning.replay import calibrated, replay
-from foltr.unlearning.rounds import federate
 
 TASK = small(Federated(5, (4, 3, 5), 9))
 
@@ -86,7 +86,7 @@ def test_a_replay_reads_no_random_number_of_the_rounds_before():
     asked = []
 
     class Watched:
-        def train(self, parameters, clients, steps, *, round):  # noqa: ARG002
+        def train(self, parameters, clients, steps, *, round):
             asked.append(round)
             return np.tile(parameters + 1, (len(clients), 1)), None
 

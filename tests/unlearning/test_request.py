@@ -3,6 +3,8 @@
 import re
 
 import pytest
+from foltr.unlearning.request import check, check_attack
+from foltr.unlearning.rounds import negate
 from forgetting import small
 
 from foltr.errors import SpecError
@@ -12,8 +14,6 @@ from foltr.learners.foltr_es import FoltrEs
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.mechanisms import Fpdgd
 from foltr.rankers import Mlp
-from foltr.unlearning.request import check, check_attack
-from foltr.unlearning.rounds import negate
 
 TASK = small(Federated(10, 5, 100))
 SOUND = {"leavers": [9], "keep_every": 10, "local_steps": 3}

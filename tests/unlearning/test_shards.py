@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from foltr.unlearning.recording import log_of, recorder
+from foltr.unlearning.rounds import negate
 from forgetting import learnt_slowly, small
 
 from foltr.errors import SpecError
@@ -9,8 +11,6 @@ from foltr.federation.round import Federated
 from foltr.lab.simulation import compiled
 from foltr.rankers import Mlp
 from foltr.unlearning.logs import only
-from foltr.unlearning.recording import log_of, recorder
-from foltr.unlearning.rounds import negate
 from foltr.unlearning.shards import assign, forget, learn_shard, merged, train
 
 TASK = small(Federated(7, (4, 2, 3), 6))

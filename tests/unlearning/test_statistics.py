@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from foltr.unlearning.recording import log_of, recorder
+from foltr.unlearning.rounds import federate
 from forgetting import last, small
 
 from foltr.errors import SpecError
 from foltr.learners.pdgd import preferences
 from foltr.unlearning.logs import only, without
-from foltr.unlearning.recording import log_of, recorder
-from foltr.unlearning.rounds import federate
 from foltr.unlearning.statistics import add, collect, pair_graph, solve, subtract
 
 TASK = small()

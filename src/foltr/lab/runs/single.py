@@ -51,9 +51,14 @@ def run_setting(setting: Setting, fold: Fold, seed: int, threads: int = 1) -> It
 
 
 def _check_numbers(setting: Setting, parameters: Array, round: int) -> None:
-    if not np.isfinite(parameters).all():
-        raise SpecError(f"by round {round} the ranker's parameters are no longer numbers; lower learner.learning_rate "
-                        f"(it is {getattr(setting.learner, "learning_rate", 0.0):g}), or whatever else drives them so far")  # fmt: skip
+    if np.isfinite(parameters).all():
+        return
+    rate = getattr(setting.learner, "learning_rate", None)
+    is_now = "" if rate is None else f" (it is {rate:g})"
+    raise SpecError(
+        f"by round {round} the ranker's parameters are no longer numbers; lower learner.learning_rate{is_now}, or "
+        f"whatever else drives them so far"
+    )
 
 
 def _audited(setting: Setting, fold: Fold, seed: int, threads: int) -> Iterator[Progress | RunResult]:
