@@ -268,6 +268,32 @@ def test_an_edited_plug_in_file_changes_the_key(tmp_path, monkeypatch):
     assert len(set(keys_seen)) == 4
 
 
+def test_a_plug_in_that_was_edited_while_its_code_is_in_memory_never_finds_an_old_result(tmp_path):
+    path = written(tmp_path, my_aggregator=AGGREGATOR, near="SHARE = 0.5") / "my_aggregator.py"
+    before = key_with(str(path))
+    written(tmp_path, near="SHARE = 0.25")
+    assert len({before, *(key_with(str(path)) for _ in range(3))}) == 4
+    written(tmp_path, near="SHARE = 0.5  # as before")
+    assert key_with(str(path)) == before
+
+
+def test_processes_agree_on_the_key_of_a_plug_in(tmp_path):
+    path = written(tmp_path, my_aggregator=AGGREGATOR, near="SHARE = 0.5") / "my_aggregator.py"
+    script = (
+        "import sys; from foltr.lab.runs.keys import _digest; from foltr.lab.runs.closure import source_on_disk; "
+        "print(_digest((sys.argv[1],), source_on_disk))"
+    )
+
+    def key():
+        command = [sys.executable, "-c", script, str(path.resolve())]
+        environment = {**os.environ, "PYTHONPATH": str(HOME.parent)}
+        return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+
+    first, again = key(), key()
+    written(tmp_path, near="SHARE = 0.25")
+    assert first == again != key()
+
+
 def test_a_plug_in_depends_on_what_it_imports_from_foltr(tmp_path):
     path = written(tmp_path, my_aggregator=AGGREGATOR, near="SHARE = 0.5") / "my_aggregator.py"
     one = with_plugins(str(path))

@@ -104,7 +104,11 @@ def registered(key: str, value: str) -> Any:
 
 
 def code_of(setting: AnySetting, *, resolve: Resolve = registered, source_of: SourceOf = source_on_disk) -> str:
-    """The digest of the code and libraries behind a setting; different on each call if a kind has no source file."""
+    """The digest of the code and libraries behind a setting.
+
+    It differs on each call, so that no stored result matches, if the code in memory may not be that of a file: for a
+    class of a notebook cell, and for a plug-in that was edited since this process first read it.
+    """
     components = tuple(components_of(setting, resolve=resolve))
     return (_stored_digest if all(map(is_inside, components)) else _digest)(components, source_of)
 
@@ -120,14 +124,16 @@ def _digest(components: tuple[str, ...], source_of: SourceOf) -> str:
     digest = hashlib.sha256(repr(versions()).encode())
     for module in reached(components, source_of):
         source = source_of(module)
-        if source is None:  # a class of a notebook cell: no way to see whether it changed
+        code = code_in(source).digest if source is not None else ""
+        if not is_inside(module) and (not code or _first_read.setdefault(module, code) != code):
             return secrets.token_hex(32)
         name = module if is_inside(module) else Path(module).name
-        digest.update(f"{name} {code_in(source).digest}\n".encode())
+        digest.update(f"{name} {code}\n".encode())
     return digest.hexdigest()
 
 
 _stored_digest = cache(_digest)
+_first_read: dict[str, str] = {}  # file outside foltr -> digest of its code
 
 
 @cache
