@@ -1,4 +1,4 @@
-"""Sorting and middles in machine code, in buffers that the caller made. Shell's sort, with Knuth's gaps."""
+"""Sorting and medians in machine code, in the caller's buffers: Shell sort with Knuth's increments."""
 
 from foltr._kernels.compile import kernel
 from foltr.types import Array
@@ -7,42 +7,42 @@ from foltr.types import Array
 @kernel
 def sort(values: Array, count: int) -> None:
     """The first `count` values in rising order."""
-    gap = 1
-    while 3 * gap + 1 < count:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(gap, count):
+    increment = 1
+    while 3 * increment + 1 < count:
+        increment = 3 * increment + 1
+    while increment > 0:
+        for i in range(increment, count):
             value, at = values[i], i
-            while at >= gap and values[at - gap] > value:
-                values[at] = values[at - gap]
-                at -= gap
+            while at >= increment and values[at - increment] > value:
+                values[at] = values[at - increment]
+                at -= increment
             values[at] = value
-        gap //= 3
+        increment //= 3
 
 
 @kernel
-def middle(values: Array, count: int) -> float:
-    """Median of the first `count` values, which get sorted; between two middle ones their mean."""
+def median(values: Array, count: int) -> float:
+    """Median of the first `count` values, which get sorted; of an even number the mean of the two central ones."""
     sort(values, count)
     return 0.5 * (values[(count - 1) // 2] + values[count // 2])
 
 
 @kernel
-def weighted_middle(values: Array, weights: Array, count: int) -> float:
-    """The least value that at least half of the weight does not exceed. Sorts both by value."""
-    gap, total = 1, 0.0
+def weighted_median(values: Array, weights: Array, count: int) -> float:
+    """The smallest value that at least half of the weight does not exceed. Sorts both by value."""
+    increment, total = 1, 0.0
     for i in range(count):
         total += weights[i]
-    while 3 * gap + 1 < count:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(gap, count):
+    while 3 * increment + 1 < count:
+        increment = 3 * increment + 1
+    while increment > 0:
+        for i in range(increment, count):
             value, weight, at = values[i], weights[i], i
-            while at >= gap and values[at - gap] > value:
-                values[at], weights[at] = values[at - gap], weights[at - gap]
-                at -= gap
+            while at >= increment and values[at - increment] > value:
+                values[at], weights[at] = values[at - increment], weights[at - increment]
+                at -= increment
             values[at], weights[at] = value, weight
-        gap //= 3
+        increment //= 3
     passed = 0.0
     for i in range(count):
         passed += weights[i]

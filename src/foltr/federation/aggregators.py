@@ -1,99 +1,123 @@
-"""Rules that turn the updates of a round into one vector, and what each of them can bear.
+"""Aggregators turn the updates of a round into one delta; here their contract, FedAvg, and where to find the others.
 
-A rule is a function `(updates [n, P], weights [n], *, bad, start [P]) -> [P]`: updates are the clients' parameters
-after local training, weights their interactions, `bad` the number of attackers that the rule assumes, `start` the
-parameters the round began with. Updates that are not finite are left out (see `taking_part`); when nothing is left,
-the start is the result. Rules are total: what `check_aggregator` would refuse still gives a defined, weaker result.
+An aggregator is a frozen struct that is called with (values [n, P], weights [n], *, num_byzantine) and returns [P].
+Values are deltas: what each client would add to the model that the round began with. Weights are the interactions
+behind each, `num_byzantine` is the number of attackers among the n clients that it is to withstand. Rows with NaN or
+infinity are left out (`finite_rows`); when no row is left, the result is the zero vector. Aggregators are total: what
+`check_aggregator` refuses still gives a defined, weaker result. `foltr.testing.check_aggregator` tests all this.
 
-Sources: McMahan et al. 2017 (FedAvg); `krum`, `centres` and `geometric` name theirs.
+Source of FedAvg: McMahan et al. 2017. `robust`, `krum` and `geometric_median` name theirs.
 
-Sums run over the clients in their order, never in an order that depends on threads.
+Sums run over the clients in their order, never in an order that depends on threads. This module needs NumPy only.
 
 Differs from the paper: nothing.
 """
 
-from typing import Protocol
+from importlib import import_module
+from typing import Any, ClassVar, Literal, Protocol
 
+import msgspec
 import numpy as np
 
-from foltr._kernels.compile import kernel
 from foltr.errors import SpecError
-from foltr.federation.centres import median, norm_bounding, trimmed_mean
-from foltr.federation.geometric_median import geometric_median
-from foltr.federation.krum import bulyan, krum, multi_krum
-from foltr.federation.taking_part import taking_part
 from foltr.types import Array
 
 
-class Rule(Protocol):
-    def __call__(self, updates: Array, weights: Array, *, bad: int, start: Array) -> Array: ...
+class Aggregator(Protocol):
+    """What every aggregator has. Optional traits:
+
+    `translation_equivariant = True`: adding one vector to all values adds it to the result;
+    `has_ties(n, num_byzantine)`: clients tie by construction, so that their order decides the result;
+    `requirement`: what max_byzantine rests on, for error messages.
+    """
+
+    sees: ClassVar[Literal["sum", "single"]]  # "sum": needs no more than the weighted sum, as secure aggregation gives
+
+    def __call__(self, values: Array, weights: Array, *, num_byzantine: int) -> Array: ...
+
+    def max_byzantine(self, n: int) -> int:
+        """The most attackers that it withstands among n clients; below 0 where even none is too many."""
+        ...
 
 
-def fedavg(updates: Array, weights: Array, *, bad: int = 0, start: Array | None = None) -> Array:
-    """Mean of updates [n, P], weighted by the interactions behind each."""
-    rows, weights, _ = taking_part(updates, weights, bad)
-    if len(rows) == 0 and start is not None:
-        return np.array(start, dtype=np.float64)
-    total = np.empty(rows.shape[1])
-    together = _add_rows(rows, np.asarray(weights), total)
-    total /= together
-    return total
+class FedAvg(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="fedavg"):
+    """Mean of the deltas, weighted by the interactions behind each."""
+
+    sees: ClassVar[Literal["sum", "single"]] = "sum"
+    translation_equivariant: ClassVar[bool] = True
+
+    def __call__(self, values: Array, weights: Array, *, num_byzantine: int) -> Array:  # noqa: ARG002
+        return weighted_mean(values, weights)
+
+    def max_byzantine(self, n: int) -> int:
+        return minority(n)
 
 
-def weighted_sum(rows: Array, weights: Array) -> Array:
-    """[P] sum of weights * rows [n, P]."""
-    total = np.empty(rows.shape[1])
-    _add_rows(rows, np.asarray(weights), total)
-    return total
-
-
-@kernel
-def _add_rows(rows: Array, weights: Array, total: Array) -> float:
-    """Fills total; returns the sum of the weights."""
-    together = 0.0
-    for p in range(total.size):
-        total[p] = 0.0
-    for i in range(weights.size):
-        row, weight = rows[i], np.float64(weights[i])
-        together += weight
-        for p in range(total.size):
-            total[p] += weight * row[p]
-    return together
-
-
-AGGREGATORS: dict[str, Rule] = {
-    "fedavg": fedavg,
-    "krum": krum,
-    "multi_krum": multi_krum,
-    "trimmed_mean": trimmed_mean,
-    "median": median,
-    "bulyan": bulyan,
-    "geometric_median": geometric_median,
-    "norm_bounding": norm_bounding,
+# name -> "module:class"; imported at first use, since FedAvg needs no compiled code and the others do
+AGGREGATORS: dict[str, str] = {
+    "fedavg": "foltr.federation.aggregators:FedAvg",
+    "krum": "foltr.federation.krum:Krum",
+    "multi_krum": "foltr.federation.krum:MultiKrum",
+    "trimmed_mean": "foltr.federation.robust:TrimmedMean",
+    "median": "foltr.federation.robust:Median",
+    "bulyan": "foltr.federation.krum:Bulyan",
+    "geometric_median": "foltr.federation.geometric_median:GeometricMedian",
+    "norm_bounding": "foltr.federation.robust:NormBounding",
 }
 
 
-def max_byzantine(rule: str, clients: int) -> int:
-    """The most attackers that a rule can assume among so many clients; below 0 where even none is too many."""
-    minority = (clients - 1) // 2
-    if rule in ("krum", "multi_krum"):
-        return min(minority, clients - 3)  # n - m - 2 >= 1 neighbours
-    if rule == "bulyan":
-        return min(minority, (clients - 3) // 4)  # n >= 4 m + 3
-    return minority
-
-
-def check_aggregator(name: str, clients: int, bad: int) -> None:
-    """Refuses what cannot be, before anything is computed."""
+def aggregator_kind(name: str) -> Any:
+    """The class of an aggregator; a wrong name lists the right ones."""
     if name not in AGGREGATORS:
-        raise SpecError(f"no rule {name!r}; there are {', '.join(AGGREGATORS)}")
-    most = max_byzantine(name, clients)
+        raise SpecError(f"no aggregator {name!r}; there are {', '.join(AGGREGATORS)}")
+    module, _, kind = AGGREGATORS[name].partition(":")
+    return getattr(import_module(module), kind)
+
+
+def check_aggregator(aggregator: Aggregator, clients: int, num_byzantine: int) -> None:
+    """Refuses more attackers than the aggregator withstands among so many clients."""
+    name, most = msgspec.to_builtins(aggregator)["kind"], aggregator.max_byzantine(clients)
     if most < 0:
-        raise SpecError(f"rule {name!r} cannot work with {clients} clients; use at least 3, or rule 'fedavg'")
-    if not 0 <= bad <= most:
-        why = {"bulyan": "it needs n >= 4 m + 3", "krum": "it needs n - m - 2 >= 1 and m < n / 2"}
-        why["multi_krum"] = why["krum"]
         raise SpecError(
-            f"rule {name!r} with {clients} clients cannot assume {bad} attackers "
-            f"({why.get(name, 'it needs m < n / 2')}); use 0 to {most}, or more clients"
+            f"aggregator {name!r} cannot work with {clients} clients; use at least 3, or aggregator 'fedavg'"
         )
+    if not 0 <= num_byzantine <= most:
+        raise SpecError(
+            f"aggregator {name!r} with {clients} clients cannot assume {num_byzantine} attackers "
+            f"(it needs {getattr(aggregator, 'requirement', 'm < n / 2')}); use 0 to {most}, or more clients"
+        )
+
+
+def minority(n: int) -> int:
+    """The most clients that are fewer than half."""
+    return (n - 1) // 2
+
+
+def weighted_mean(values: Array, weights: Array) -> Array:
+    """[P] mean of the finite rows of values [n, P]; zero where nothing has weight."""
+    rows, weights, _ = finite_rows(values, weights, 0)
+    together = float(np.add.reduce(weights))
+    mean = weighted_sum(rows, weights)
+    return mean / together if together else np.zeros(rows.shape[1])
+
+
+def weighted_sum(values: Array, weights: Array) -> Array:
+    """[P] sum of weights [n] times values [n, P]."""
+    total: Array = np.einsum("n,np->p", np.asarray(weights, dtype=np.float64), values)
+    return total
+
+
+def finite_rows(values: Array, weights: Array, num_byzantine: int) -> tuple[Array, Array, int]:
+    """Finite rows [k, P] with their weights [k], and how many attackers may be among them.
+
+    A row with NaN or infinity is left out as if that client had not taken part, and one attacker less is assumed,
+    since no honest client sends it. This keeps what `check_aggregator` asks for: while no more rows are left out than
+    attackers were assumed, n - 1 clients with m - 1 attackers satisfy whatever n clients with m did.
+    """
+    rows = np.ascontiguousarray(values, dtype=np.float64)
+    finite = np.isfinite(rows)
+    if finite.size == 0 or finite.item(finite.argmin()):  # the first False, if any: twice as fast as all()
+        return rows, weights, num_byzantine
+    finite = finite.all(axis=1)
+    left_out = len(rows) - int(np.count_nonzero(finite))
+    return rows[finite], np.asarray(weights)[finite], max(0, num_byzantine - left_out)

@@ -1,22 +1,22 @@
-"""A watch over rounds: who keeps behaving unlike the rest, so that a costly rule runs only once an attack is seen.
+"""Detector of attacks over rounds, so that a robust aggregator, which costs quality, is used only once one is seen.
 
-S2 section 5.7 finds that robust rules cost quality where nobody attacks and asks for such a detector; the method is
-this project's own. One round's step of a client is a few clicks and nearly all noise, so what is judged are averages
-over about the last 100 rounds. Four traits of a client:
+S2 section 5.7 finds that robust aggregators cost quality where nobody attacks and asks for such a detector; the method
+is this project's own. One delta of a client comes from a few clicks and is nearly all noise, so averages over about the
+last 100 rounds are judged. Four traits of a client:
 
-    agreement     mean cosine between its step and the coordinate-wise median step: copies of one crafted update agree
+    agreement     mean cosine between its delta and the coordinate-wise median delta: copies of one crafted update agree
                   more with the median than anybody honest, since they are part of it
-    length        mean logarithm of its step's length over the median length: stretched or shrunken steps
-    direction     cosine between its averaged step and the median of averaged steps: whoever pulls the other way, which
+    length        mean logarithm of its delta's norm over the median norm: stretched or shrunken deltas
+    direction     cosine between its averaged delta and the median of averaged deltas: whoever pulls the other way, which
                   only shows once the noise is averaged out (sign flipping, poisoned clicks)
-    persistence   logarithm of its averaged step's length over the median: whoever always pulls the same way, while
-                  honest steps cancel out
+    persistence   logarithm of its averaged delta's norm over the median: whoever always pulls the same way, while
+                  honest deltas cancel out
 
 A client's score is the largest distance of a trait from the median client's, in units of the spread between clients
-(MAD) and of a floor: how far honest people with different habits were seen to be apart in trials. Above 6 the alarm
-is raised. Median and MAD hold while fewer than half of the clients attack. O(n P) a round; judged every tenth round.
+(MAD) and of a floor: how far honest users with different click models were apart in trials. A score above 6 raises the
+alarm. Median and MAD hold while fewer than half of the clients attack. O(n P) a round; judged every tenth round.
 
-Steps of length 0 have no cosine and no length and are passed over there. A client that sends NaN or infinity scores
+Deltas of length 0 have no cosine and no length and are passed over there. A client that sends NaN or infinity scores
 infinity at once. The same clients take part in every round, in the same order. Not seen: what looks honest, such as
 one LIE attacker, which sends its own update.
 
@@ -33,13 +33,11 @@ with partial knowledge).
 Differs from the paper: there is none.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
-from foltr._kernels.compile import kernel
-from foltr._kernels.sorting import middle
+from foltr._kernels.detector import Workspace, compare, follow, workspace_for
 from foltr.errors import SpecError
 from foltr.types import Array
 
@@ -55,111 +53,47 @@ class DetectorState(NamedTuple):
     """What is remembered of the rounds so far."""
 
     rounds: int
-    moved: Array  # [n] rounds in which the client took a step at all
+    moved: Array  # [n] rounds in which the client sent a delta other than zero
     habits: Array  # [n, 2] mean agreement and mean log length
-    step: Array  # [n, P] averaged
-    score: Array  # [n] how unlike the rest a client is
+    average: Array  # [n, P] of deltas
+    score: Array  # [n] how unlike the others a client is
 
 
 def begin(clients: int, parameters: int) -> DetectorState:
     if clients < 3:
-        raise SpecError(f"a watch over {clients} clients cannot tell who is unlike the rest; use at least 3")
+        raise SpecError(f"among {clients} clients the detector cannot tell who is unlike the others; use at least 3")
     return DetectorState(
         0, np.zeros(clients), np.zeros((clients, 2)), np.zeros((clients, parameters)), np.zeros(clients)
     )
 
 
-def observe(watch: DetectorState, updates: Array, start: Array) -> tuple[DetectorState, bool]:
-    """The watch after one more round of updates [n, P], and whether somebody looks bad."""
-    if updates.shape != watch.step.shape:
-        raise SpecError(f"updates {updates.shape} for a watch over {watch.step.shape}; everybody takes part in a round")
-    rounds, room = watch.rounds + 1, _room(*updates.shape)
-    moved, habits, step = watch.moved.copy(), watch.habits.copy(), watch.step.copy()
-    steps, finite = np.empty(updates.shape), np.empty(len(updates), dtype=np.bool_)
-    _follow(updates, start, rounds, room, steps, finite, moved, habits, step)
-    judged = _scores(habits, step, moved, room) if rounds % EVERY == 0 else watch.score
-    score = np.where(finite, judged, np.inf)
-    return DetectorState(rounds, moved, habits, step, score), bool(score.max() > ALARM)
-
-
-def suspects(watch: DetectorState) -> Array:
-    """[n] bool: who raises the alarm."""
-    return watch.score > ALARM
-
-
-class _Room(NamedTuple):
-    lengths: Array  # [n] of steps
-    column: Array  # [n]
-    common: Array  # [P] the median step
-    agreement: Array  # [n] cosine with the median step
-    stretch: Array  # [n] log length over the median length
-
-
-def _room(clients: int, parameters: int) -> _Room:
-    each = np.empty((4, clients))
-    return _Room(each[0], each[1], np.empty(parameters), each[2], each[3])
-
-
-@kernel
-def _follow(
-    updates: Array, start: Array, rounds: int, room: _Room, steps: Array, finite: Array, moved: Array, habits: Array,
-    step: Array,
-) -> None:  # fmt: skip
-    """Fills steps [n, P] (nothing for whoever sends no numbers) and finite [n], and moves the averages on."""
-    clients, width = updates.shape
-    for i in range(clients):
-        broken = 0
-        for p in range(width):
-            broken += not np.isfinite(updates[i, p])
-        finite[i] = broken == 0
-        for p in range(width):
-            steps[i, p] = updates[i, p] - start[p] if finite[i] else 0.0
-    compared = _compare(steps, room)
+def observe(state: DetectorState, deltas: Array) -> tuple[DetectorState, bool]:
+    """The state after one more round of deltas [n, P], and whether the alarm is raised."""
+    if deltas.shape != state.average.shape:
+        raise SpecError(
+            f"deltas {deltas.shape} for a detector of {state.average.shape}; everybody takes part in every round"
+        )
+    rounds, workspace = state.rounds + 1, workspace_for(*deltas.shape)
+    moved, habits, average = state.moved.copy(), state.habits.copy(), state.average.copy()
     newest = max(1.0 / rounds, MEMORY)  # a plain mean at first, later one that forgets
-    for i in range(clients):
-        if compared and room.lengths[i] > 0.0:
-            moved[i] += 1.0
-            fresh = max(1.0 / moved[i], MEMORY)
-            habits[i, 0] += fresh * (room.agreement[i] - habits[i, 0])
-            habits[i, 1] += fresh * (room.stretch[i] - habits[i, 1])
-        for p in range(width):
-            step[i, p] += newest * (steps[i, p] - step[i, p])
+    follow(deltas, newest, MEMORY, workspace, moved, habits, average)
+    judged = _scores(habits, average, moved, workspace) if rounds % EVERY == 0 else state.score
+    score = np.where(workspace.finite, judged, np.inf)
+    return DetectorState(rounds, moved, habits, average, score), bool(score.max() > ALARM)
 
 
-@kernel
-def _compare(steps: Array, room: _Room) -> bool:
-    """Fills what tells steps from the median step; False where that is nothing, so that nobody can be compared."""
-    clients, width = steps.shape
-    lengths, column, common = room.lengths, room.column, room.common
-    size, moving = 0.0, 0
-    for p in range(width):
-        for i in range(clients):
-            column[i] = steps[i, p]
-        common[p] = middle(column, clients)
-        size += common[p] * common[p]
-    for i in range(clients):
-        square, along = 0.0, 0.0
-        for p in range(width):
-            square += steps[i, p] * steps[i, p]
-            along += steps[i, p] * common[p]
-        lengths[i] = math.sqrt(square)
-        room.agreement[i] = along / (lengths[i] * math.sqrt(size)) if square > 0.0 and size > 0.0 else 0.0
-        if square > 0.0:
-            column[moving] = lengths[i]
-            moving += 1
-    typical = middle(column, moving) if moving > 0 else 1.0
-    for i in range(clients):
-        room.stretch[i] = math.log(lengths[i] / typical) if lengths[i] > 0.0 else 0.0
-    return size > 0.0
+def suspects(state: DetectorState) -> Array:
+    """[n] bool: clients whose score raises the alarm."""
+    return state.score > ALARM
 
 
-def _scores(habits: Array, step: Array, moved: Array, room: _Room) -> Array:
+def _scores(habits: Array, average: Array, moved: Array, workspace: Workspace) -> Array:
     judged = moved >= WARM_UP
     if judged.sum() < 3:
         return np.zeros(len(moved))
-    if not _compare(step, room):
-        room.agreement[:], room.stretch[:] = 0.0, 0.0
-    traits = np.column_stack([habits, room.agreement, room.stretch])  # [n, 4]
-    apart = np.abs(traits - np.median(traits[judged], axis=0))
-    spread = _TO_SD * np.median(apart[judged], axis=0)
-    return np.where(judged, (apart / np.sqrt(spread**2 + FLOORS**2)).max(axis=1), 0.0)
+    if not compare(average, workspace):
+        workspace.agreement[:], workspace.stretch[:] = 0.0, 0.0
+    traits = np.column_stack([habits, workspace.agreement, workspace.stretch])  # [n, 4]
+    distances = np.abs(traits - np.median(traits[judged], axis=0))
+    spread = _TO_SD * np.median(distances[judged], axis=0)
+    return np.where(judged, (distances / np.sqrt(spread**2 + FLOORS**2)).max(axis=1), 0.0)

@@ -1,112 +1,39 @@
-"""Geometric median: the point with the least weighted sum of Euclidean distances to the updates.
+"""Geometric median: the point with the smallest weighted sum of Euclidean distances to the updates.
 
-Source: Pillutta, Kakade and Harchaoui 2022: smoothed Weiszfeld steps, clients weighted by their interactions.
+Source: Pillutla, Kakade and Harchaoui 2022: smoothed Weiszfeld steps, clients weighted by their interactions.
 
 What attackers with a share a < 1/2 of the weight can do: the result is at most 2 (1 - a) / (1 - 2 a) times as far from
 any point as the farthest honest client.
 
 Differs from the paper: the steps start from the weighted coordinate-wise median instead of the mean (one huge update
 cannot lead them astray), are smoothed relative to the typical distance instead of by 1e-6, so that scaling the updates
-scales the result, stop when a step is below 1e-8 of that distance or after 1,000 (the paper: after 3 or so), and then
-settle on the nearest client where that is the exact minimum.
+scales the result, stop when a step is below 1e-8 of that distance or after 1,000 (the paper: after 3 or so), and end
+on the nearest client where that is the exact minimum.
 """
 
-import math
+from typing import ClassVar, Literal
 
+import msgspec
 import numpy as np
 
-from foltr._kernels.compile import kernel
-from foltr._kernels.sorting import weighted_middle
-from foltr.federation.taking_part import taking_part
+from foltr._kernels import aggregation
+from foltr.federation.aggregators import finite_rows, minority
 from foltr.types import Array
 
-_SMOOTHING = 1e-6  # of the typical distance; nearer clients pull no harder than from there
-_TOLERANCE = 1e-8
-_STEPS = 1000
 
+class GeometricMedian(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="geometric_median"
+):
+    sees: ClassVar[Literal["sum", "single"]] = "single"
+    translation_equivariant: ClassVar[bool] = True
 
-def geometric_median(updates: Array, weights: Array, *, bad: int, start: Array) -> Array:
-    """The point with the least weighted sum of Euclidean distances to the updates."""
-    rows, weights, _ = taking_part(updates, weights, bad)
-    if len(rows) == 0:
-        return np.array(start, dtype=np.float64)
-    point, room = np.empty(rows.shape[1]), np.empty((3, len(rows)))
-    _weiszfeld(rows, np.asarray(weights, dtype=np.float64), room, np.empty(rows.shape[1]), point)
-    return point
+    def __call__(self, values: Array, weights: Array, *, num_byzantine: int) -> Array:
+        rows, weights, _ = finite_rows(values, weights, num_byzantine)
+        point = np.zeros(rows.shape[1])
+        if len(rows):
+            weights = np.asarray(weights, dtype=np.float64)
+            aggregation.weiszfeld(rows, weights, np.empty((3, len(rows))), np.empty(rows.shape[1]), point)
+        return point
 
-
-@kernel
-def _start_in_the_middle(rows: Array, weights: Array, room: Array, point: Array) -> float:
-    """Fills point with the weighted coordinate-wise median; returns the typical distance of a client to it."""
-    count, column, pull = weights.size, room[1], room[2]
-    for p in range(point.size):
-        for i in range(count):
-            column[i], pull[i] = rows[i, p], weights[i]
-        point[p] = weighted_middle(column, pull, count)
-    for i in range(count):
-        column[i], pull[i] = gap(rows[i], point), weights[i]
-    return weighted_middle(column, pull, count)
-
-
-@kernel
-def _weiszfeld(rows: Array, weights: Array, room: Array, coming: Array, point: Array) -> None:
-    count, gaps, pull = weights.size, room[0], room[2]
-    typical = _start_in_the_middle(rows, weights, room, point)
-    if typical == 0.0 or typical == np.inf:  # half of the weight is here, which is the end; or nothing can be compared
-        return
-    moved = np.inf
-    for _ in range(_STEPS):
-        if moved <= _TOLERANCE * typical:
-            break
-        nearest, total = np.inf, 0.0
-        for i in range(count):
-            gaps[i] = max(gap(rows[i], point), _SMOOTHING * typical)
-            nearest = min(nearest, gaps[i])
-        for i in range(count):
-            pull[i] = weights[i] * (nearest / gaps[i])
-            total += pull[i]
-        for p in range(point.size):
-            coming[p] = 0.0
-        for i in range(count):
-            share, row = pull[i] / total, rows[i]
-            for p in range(point.size):
-                coming[p] += share * row[p]
-        moved = gap(coming, point)
-        for p in range(point.size):
-            point[p] = coming[p]
-    _settle(rows, weights, gaps, coming, point)
-
-
-@kernel
-def _settle(rows: Array, weights: Array, gaps: Array, force: Array, point: Array) -> None:
-    """Onto the nearest client, if all others together pull less than it holds (Kuhn 1973): steps only creep there."""
-    nearest = 0
-    for i in range(weights.size):
-        if gaps[i] < gaps[nearest]:
-            nearest = i
-    for p in range(point.size):
-        force[p] = 0.0
-    held = 0.0
-    for i in range(weights.size):
-        row, away = rows[i], gap(rows[i], rows[nearest])
-        if away == 0.0:
-            held += weights[i]
-        elif away < np.inf:
-            for p in range(point.size):
-                force[p] += weights[i] * (row[p] - rows[nearest, p]) / away
-        else:
-            held -= weights[i]  # too far for a direction: the worst one
-    pulled = 0.0
-    for p in range(point.size):
-        pulled += force[p] ** 2
-    if math.sqrt(pulled) <= held:
-        for p in range(point.size):
-            point[p] = rows[nearest, p]
-
-
-@kernel
-def gap(one: Array, other: Array) -> float:
-    total = 0.0
-    for p in range(one.size):
-        total += (one[p] - other[p]) ** 2
-    return math.sqrt(total)
+    def max_byzantine(self, n: int) -> int:
+        return minority(n)

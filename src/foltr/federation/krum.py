@@ -1,28 +1,29 @@
-"""Krum, Multi-Krum and Bulyan: clients are judged by how far they are from their nearest others.
+"""Krum, Multi-Krum and Bulyan: clients are judged by their distances to their nearest neighbours.
 
 Sources: S2 section 5.3.1 (Krum, Multi-Krum with f = n - m); Blanchard et al. 2017; El Mhamdi et al. 2018 (Bulyan).
 
-A client's score is the sum of its n - m - 2 smallest Euclidean distances to others, the smallest score wins, and the
-earliest client wins a tie. (Two clients that are each other's nearest always tie where n - m - 2 = 1.) All clients
-count alike: interactions are no weights here. Bulyan takes n - 2m clients by Krum, one after the other from those
-that remain, and averages per coordinate the n - 4m values nearest to their median; of two equally near the lower.
+A client's score is the sum of its n - m - 2 smallest Euclidean distances to others; the smallest score is selected,
+and of equal scores the earliest client's. (Two clients that are each other's nearest neighbours always tie where
+n - m - 2 = 1.) All clients count alike: interactions are no weights here. Bulyan selects n - 2m clients by Krum, one
+after the other from those that remain, and averages per coordinate the n - 4m values nearest to their median; of two
+equally near values it takes the lower.
 
-What m attackers can do: with n >= 2m + 2, whoever Krum or Multi-Krum takes is within n - m - 2 honest diameters of an
-honest client, and Bulyan stays within one honest width of the honest values in every coordinate. With n = 2m + 1
-identical attackers have the score 0 and Krum takes them, however far away they are.
+What m attackers can do: with n >= 2m + 2, the delta that Krum or Multi-Krum selects is within n - m - 2 honest
+diameters of an honest one, and Bulyan stays within one honest width of the honest values in every coordinate. With
+n = 2m + 1 identical attackers have the score 0 and Krum selects them, however far away they are.
 
 Differs from the paper: Krum's own paper sums squared distances and asks for n > 2m + 2; the thesis sums distances and
-goes up to n = 10, m = 4; this follows the thesis, in Bulyan too. Bulyan's last picks, where fewer than m + 3 clients
-remain, look at one neighbour, since n - m - 2 would leave none.
+goes up to n = 10, m = 4; this follows the thesis, in Bulyan too. Bulyan's last selections, where fewer than m + 3
+clients remain, use one neighbour, since n - m - 2 would leave none.
 """
 
-import math
+from typing import ClassVar, Literal
 
+import msgspec
 import numpy as np
 
-from foltr._kernels.compile import kernel
-from foltr._kernels.sorting import sort
-from foltr.federation.taking_part import taking_part
+from foltr._kernels import aggregation
+from foltr.federation.aggregators import finite_rows, minority
 from foltr.types import Array
 
 _DIRECT = 64  # clients up to which every difference is computed; beyond that a matrix product is faster
@@ -30,139 +31,101 @@ _COLUMNS = 1024  # of the matrix product at a time: no second copy of all update
 _ROUNDING = 1e-13  # of the squared lengths: squared distances below this are rounding of the product
 
 
-def krum(updates: Array, weights: Array, *, bad: int, start: Array) -> Array:
-    """The update with the smallest score."""
-    rows, _, bad = taking_part(updates, weights, bad)
-    if len(rows) == 0:
-        return np.array(start, dtype=np.float64)
-    return rows[np.argmin(_scores(distances(rows, start), bad))].copy()
+class Krum(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="krum"):
+    """The delta with the smallest score."""
+
+    sees: ClassVar[Literal["sum", "single"]] = "single"
+    translation_equivariant: ClassVar[bool] = True
+    requirement: ClassVar[str] = "n - m - 2 >= 1 and m < n / 2"
+
+    def __call__(self, values: Array, weights: Array, *, num_byzantine: int) -> Array:
+        rows, _, num_byzantine = finite_rows(values, weights, num_byzantine)
+        if len(rows) == 0:
+            return np.zeros(rows.shape[1])
+        selected: Array = rows[np.argmin(_scores(rows, num_byzantine))].copy()
+        return selected
+
+    def max_byzantine(self, n: int) -> int:
+        return min(minority(n), n - 3)
+
+    def has_ties(self, n: int, num_byzantine: int) -> bool:
+        return n - num_byzantine - 2 < 2
 
 
-def multi_krum(updates: Array, weights: Array, *, bad: int, start: Array) -> Array:
-    """Plain mean of the n - bad updates with the smallest scores."""
-    rows, _, bad = taking_part(updates, weights, bad)
-    if len(rows) == 0:
-        return np.array(start, dtype=np.float64)
-    best = np.argsort(_scores(distances(rows, start), bad), kind="stable")[: max(1, len(rows) - bad)]
-    mean = np.zeros(rows.shape[1])
-    _add_mean(rows, best, mean)
-    return mean
+class MultiKrum(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="multi_krum"):
+    """Plain mean of the n - m deltas with the smallest scores."""
+
+    sees: ClassVar[Literal["sum", "single"]] = "single"
+    translation_equivariant: ClassVar[bool] = True
+    requirement: ClassVar[str] = "n - m - 2 >= 1 and m < n / 2"
+
+    def __call__(self, values: Array, weights: Array, *, num_byzantine: int) -> Array:
+        rows, _, num_byzantine = finite_rows(values, weights, num_byzantine)
+        mean = np.zeros(rows.shape[1])
+        if len(rows):
+            best = np.argsort(_scores(rows, num_byzantine), kind="stable")[: max(1, len(rows) - num_byzantine)]
+            aggregation.mean_of_rows(rows, best, mean)
+        return mean
+
+    def max_byzantine(self, n: int) -> int:
+        return min(minority(n), n - 3)
+
+    def has_ties(self, n: int, num_byzantine: int) -> bool:
+        return n - num_byzantine - 2 < 2
 
 
-def bulyan(updates: Array, weights: Array, *, bad: int, start: Array) -> Array:
-    """Per coordinate the mean of the n - 4 bad values nearest to the median of n - 2 bad updates chosen by Krum."""
-    rows, _, bad = taking_part(updates, weights, bad)
-    if len(rows) == 0:
-        return np.array(start, dtype=np.float64)
-    gaps = distances(rows, start)
-    chosen = np.empty(max(1, len(rows) - 2 * bad), dtype=np.int64)
-    _pick_in_turn(gaps, np.argsort(gaps, axis=1, kind="stable"), bad, np.ones(len(rows), dtype=np.bool_), chosen)
-    centre = np.empty(rows.shape[1])
-    _mean_near_median(rows, chosen, max(1, len(rows) - 4 * bad), np.empty(len(chosen)), centre)
-    return centre
+class Bulyan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="bulyan"):
+    """Per coordinate the mean of the n - 4m values nearest to the median of n - 2m deltas selected by Krum."""
+
+    sees: ClassVar[Literal["sum", "single"]] = "single"
+    translation_equivariant: ClassVar[bool] = True
+    requirement: ClassVar[str] = "n >= 4 m + 3"
+
+    def __call__(self, values: Array, weights: Array, *, num_byzantine: int) -> Array:
+        rows, _, num_byzantine = finite_rows(values, weights, num_byzantine)
+        n, mean = len(rows), np.zeros(rows.shape[1])
+        if n:
+            distances, selected = pairwise_distances(rows), np.empty(max(1, n - 2 * num_byzantine), dtype=np.int64)
+            order = np.argsort(distances, axis=1, kind="stable")
+            aggregation.select_repeatedly(distances, order, num_byzantine, np.empty(n, dtype=np.bool_), selected)
+            nearest = max(1, n - 4 * num_byzantine)
+            aggregation.mean_near_median(rows, selected, nearest, np.empty(len(selected)), mean)
+        return mean
+
+    def max_byzantine(self, n: int) -> int:
+        return min(minority(n), (n - 3) // 4)
+
+    def has_ties(self, n: int, num_byzantine: int) -> bool:  # noqa: ARG002
+        return 1 <= num_byzantine <= 2  # the last selection is among 2m + 1 clients, with m - 1 neighbours each
 
 
-def distances(rows: Array, centre: Array) -> Array:
-    """[n, n] Euclidean. Among many clients by one matrix product, from a centre near them so that few digits cancel."""
-    gaps = np.empty((len(rows), len(rows)))
+def pairwise_distances(rows: Array) -> Array:
+    """[n, n] Euclidean; among many clients by one matrix product."""
+    distances = np.empty((len(rows), len(rows)))
     if len(rows) <= _DIRECT:
-        _every_distance(rows, gaps)
-        return gaps
-    gaps[:] = 0.0
+        aggregation.pairwise_distances(rows, distances)
+        return distances
+    distances[:] = 0.0
     with np.errstate(over="ignore", invalid="ignore"):  # squares of huge updates: handled by name below
         for first in range(0, rows.shape[1], _COLUMNS):
-            part = rows[:, first : first + _COLUMNS] - centre[first : first + _COLUMNS]
-            gaps += part @ part.T
-        squares = gaps.diagonal().copy()
-        gaps *= -2.0
-        gaps += squares[:, None]
-        gaps += squares
-        gaps[np.isnan(gaps)] = np.inf  # too far for squares: infinitely far
-        gaps[gaps < _ROUNDING * (squares[:, None] + squares)] = 0.0
-    return np.sqrt(gaps, out=gaps)
+            part = rows[:, first : first + _COLUMNS]
+            distances += part @ part.T
+        squares = distances.diagonal().copy()
+        distances *= -2.0
+        distances += squares[:, None]
+        distances += squares
+        distances[np.isnan(distances)] = np.inf  # too far for squares: infinitely far
+        distances[distances < _ROUNDING * (squares[:, None] + squares)] = 0.0
+    return np.sqrt(distances, out=distances)
 
 
-def neighbours(clients: int, bad: int) -> int:
-    """How many nearest others a score sums: at least one, where there is one."""
-    return min(max(1, clients - bad - 2), clients - 1)
+def num_neighbours(n: int, num_byzantine: int) -> int:
+    """How many distances a score sums: at least one, where there is another client."""
+    return min(max(1, n - num_byzantine - 2), n - 1)
 
 
-def _scores(gaps: Array, bad: int) -> Array:
-    scores = np.empty(len(gaps))
-    _sum_nearest(gaps, neighbours(len(gaps), bad), np.empty(len(gaps)), scores)
+def _scores(rows: Array, num_byzantine: int) -> Array:
+    n = len(rows)
+    scores = np.empty(n)
+    aggregation.sum_nearest(pairwise_distances(rows), num_neighbours(n, num_byzantine), np.empty(n), scores)
     return scores
-
-
-@kernel
-def _every_distance(rows: Array, gaps: Array) -> None:
-    for i in range(rows.shape[0]):
-        gaps[i, i] = 0.0
-        for j in range(i):
-            one, other, total = rows[i], rows[j], 0.0
-            for p in range(one.size):
-                total += (one[p] - other[p]) ** 2
-            gaps[i, j] = math.sqrt(total)
-            gaps[j, i] = gaps[i, j]
-
-
-@kernel
-def _sum_nearest(gaps: Array, nearest: int, room: Array, scores: Array) -> None:
-    others = room.size - 1
-    for i in range(room.size):
-        for j in range(others):
-            room[j] = gaps[i, j if j < i else j + 1]
-        sort(room, others)
-        scores[i] = 0.0
-        for j in range(nearest):
-            scores[i] += room[j]
-
-
-@kernel
-def _add_mean(rows: Array, chosen: Array, mean: Array) -> None:
-    for k in range(chosen.size):
-        row = rows[chosen[k]]
-        for p in range(mean.size):
-            mean[p] += row[p] / chosen.size
-
-
-@kernel
-def _pick_in_turn(gaps: Array, order: Array, bad: int, remains: Array, chosen: Array) -> None:
-    """Fills chosen: Krum's choice among those that remain, again and again. order [n, n]: everybody's others by gap."""
-    clients = remains.size
-    for pick in range(chosen.size):
-        nearest = min(max(1, clients - pick - bad - 2), clients - pick - 1)
-        best, lowest = -1, np.inf
-        for i in range(clients):
-            if not remains[i]:
-                continue
-            score, seen, k = 0.0, 0, 0
-            while seen < nearest:
-                j = order[i, k]
-                k += 1
-                if remains[j] and j != i:
-                    score += gaps[i, j]
-                    seen += 1
-            if best < 0 or score < lowest:
-                best, lowest = i, score
-        chosen[pick] = best
-        remains[best] = False
-
-
-@kernel
-def _mean_near_median(rows: Array, chosen: Array, kept: int, column: Array, centre: Array) -> None:
-    count = chosen.size
-    for p in range(centre.size):
-        for k in range(count):
-            column[k] = rows[chosen[k], p]
-        sort(column, count)
-        middle = 0.5 * (column[(count - 1) // 2] + column[count // 2])
-        low, high = 0, count
-        while high - low > kept:  # the values nearest to the median lie side by side
-            if middle - column[low] > column[high - 1] - middle:
-                low += 1
-            else:
-                high -= 1
-        total = 0.0
-        for k in range(low, high):
-            total += column[k]
-        centre[p] = total / kept

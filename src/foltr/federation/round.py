@@ -16,7 +16,7 @@ from foltr._kernels.compile import kernel
 from foltr.clicks import ClickModel
 from foltr.federation import detector, server
 from foltr.federation import personalization as personal
-from foltr.federation.aggregators import AGGREGATORS, weighted_sum
+from foltr.federation.aggregators import aggregator_kind, weighted_mean, weighted_sum
 from foltr.federation.personalization import PersonalKind, Together
 from foltr.federation.releases import Releases, planned, taking_part
 from foltr.federation.schedule import interactions_of
@@ -29,7 +29,7 @@ from foltr.rankers import RankerKind
 from foltr.types import Array, Dataset, OnlineMetrics
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
-# (models [n, P] after local training, their clients [n], the round's start [P], round) -> models [n, P] as sent
+# (deltas [n, P] of local training, their clients [n], the round's start [P], round) -> deltas [n, P] as sent
 Transform = Callable[[Array, Array, Array, int], Array]
 SUM_BLOCK = 64  # interactions of a batch that are summed together; fixed, so that threads cannot change a sum
 
@@ -42,9 +42,9 @@ class Federated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fie
     round_robin: bool = False  # cohorts by turns, so that nobody takes part more often than others; else at random
     aggregator: str = "fedavg"
     num_byzantine: Annotated[int, msgspec.Meta(ge=0)] | None = (
-        None  # attackers the rule reckons with; None: those there are
+        None  # attackers the aggregator is to withstand; None: those there are
     )
-    defend_on_detection: bool = False  # average until the detector sees an attack, and only then use the rule
+    defend_on_detection: bool = False  # FedAvg until the detector sees an attack, and only then the aggregator
 
 
 class Central(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="central"):
@@ -123,8 +123,9 @@ def _warmed_up(task: Task, federation: Federated, engine: Engine, start: Array) 
 
 def _average(task: Task, federation: Federated, engine: Engine, start: Array) -> Iterator[RoundResult]:
     state = server.begin(start)
-    watch = detector.begin(federation.clients, len(start)) if federation.defend_on_detection else None
-    rule = "fedavg" if federation.defend_on_detection else federation.aggregator
+    detecting = detector.begin(federation.clients, len(start)) if federation.defend_on_detection else None
+    robust = aggregator_kind(federation.aggregator)()
+    aggregator = aggregator_kind("fedavg")() if federation.defend_on_detection else robust
     everybody = _taking_part(task, federation, 1)
     for round in range(1, federation.rounds + 1):
         clients, steps = everybody if federation.cohort is None else _taking_part(task, federation, round)
@@ -132,13 +133,14 @@ def _average(task: Task, federation: Federated, engine: Engine, start: Array) ->
         if isinstance(task.privacy, Fpdgd):
             scale = task.privacy.sensitivity / task.privacy.epsilon
             add_gamma_shares(updates, clients, scale=scale, holders=len(clients), seed=task.seed, round=round)
+        deltas = updates - state.parameters
         if task.transform is not None:
-            updates = task.transform(updates, clients, state.parameters, round)
-        if watch is not None and rule != federation.aggregator:
-            watch, alarm = detector.observe(watch, updates, state.parameters)
-            rule = federation.aggregator if alarm else rule
-        combined = AGGREGATORS[rule](updates, steps, bad=federation.num_byzantine or 0, start=state.parameters)
-        state = server.replace(state, combined)
+            deltas = task.transform(deltas, clients, state.parameters, round)
+        if detecting is not None and aggregator != robust:
+            detecting, alarm = detector.observe(detecting, deltas)
+            aggregator = robust if alarm else aggregator
+        combined = aggregator(deltas, steps, num_byzantine=federation.num_byzantine or 0)
+        state = server.replace(state, state.parameters + combined)
         yield _progress(round, state.parameters, online)
 
 
@@ -154,10 +156,10 @@ def _private(task: Task, federation: Federated, engine: Engine, start: Array) ->
             clip = protect(
                 task.privacy, updates, state.parameters, clients, plan.event, clip=clip, seed=task.seed, round=round
             )
+            deltas = updates - state.parameters
             if task.transform is not None:
-                updates = task.transform(updates, clients, state.parameters, round)
-            mean = weighted_sum(updates, np.ones(len(clients))) / len(clients)
-            state = server.replace(state, mean)
+                deltas = task.transform(deltas, clients, state.parameters, round)
+            state = server.replace(state, state.parameters + weighted_mean(deltas, np.ones(len(clients))))
         yield _progress(round, state.parameters, online)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from foltr._kernels.cohort import Cohort, collection_of
 from foltr._kernels.logs import step_clients
-from foltr.federation.aggregators import fedavg
+from foltr.federation.aggregators import weighted_mean
 from foltr.federation.round import Task
 from foltr.types import Array
 from foltr.unlearning import storage
@@ -77,7 +77,7 @@ def learn(task: Task, log: Log) -> Iterator[Round]:
             data, cohort, click, stop, task.seed, round, 0, False, parameters, *learning, room,
             models, nothing, nothing, log.queries, log.rankings, log.clicks,
         )  # fmt: skip
-        parameters = fedavg(models, steps)
+        parameters = parameters + weighted_mean(models - parameters, steps)
         yield Round(round, parameters, clients, steps, None)
 
 

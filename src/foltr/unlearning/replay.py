@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
-from foltr.federation.aggregators import fedavg
+from foltr.federation.aggregators import weighted_mean
 from foltr.federation.round import Engine, Task
 from foltr.types import Array
 from foltr.unlearning.history import History, lengths
@@ -36,7 +36,7 @@ def replay(
         steps = np.full(b - a, local_steps)
         models, _ = engine.train(parameters, clients[a:b], steps, round=federated(task).rounds + round)
         updates = calibrated(models - parameters, sizes[a:b])
-        parameters = parameters + fedavg(updates, weights[a:b])
+        parameters = parameters + weighted_mean(updates, weights[a:b])
         yield Round(round, parameters, clients[a:b], steps, None)
 
 

@@ -2,8 +2,8 @@
 
 Source: S2 section 6.1.1 and equations 6.1, 6.3 and 6.4.
 
-Differs from the paper: nothing. The average is taken of the clients' models, which is the same as adding the average of
-their updates; without absent clients and without cheating it is `federation.rounds.run` to the last bit.
+Differs from the paper: nothing. The average of the clients' updates is added, which is the same as averaging their
+models; without absent clients and without cheating it is `federation.rounds.run` to the last bit.
 """
 
 from collections.abc import Collection, Iterator
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from foltr.errors import SpecError
-from foltr.federation.aggregators import fedavg
+from foltr.federation.aggregators import weighted_mean
 from foltr.federation.round import Engine, Federated, Task, Transform
 from foltr.federation.schedule import interactions_of, pick
 from foltr.types import Array
@@ -41,11 +41,12 @@ def federate(
         updates = None
         if clients.size:
             models, _ = engine.train(parameters, clients, steps, round=round)
+            deltas = models - parameters
             if transform is not None:
-                models = transform(models, clients, parameters, round)
+                deltas = transform(deltas, clients, parameters, round)
             if keep_every is not None and (round - 1) % keep_every == 0:
-                updates = models - parameters
-            parameters = fedavg(models, steps)
+                updates = deltas
+            parameters = parameters + weighted_mean(deltas, steps)
         yield Round(round, parameters, clients, steps, updates)
 
 
@@ -53,9 +54,9 @@ def negate(leavers: Collection[int], z: float) -> Transform:
     """The leavers send -z times the model that they trained (equation 6.3)."""
     attacking = np.array(sorted(leavers))
 
-    def transform(models: Array, clients: Array, start: Array, round: int) -> Array:  # noqa: ARG001
-        factors = np.where(np.isin(clients, attacking), -z, 1.0)
-        return models * factors[:, None]
+    def transform(deltas: Array, clients: Array, model: Array, round: int) -> Array:  # noqa: ARG001
+        attacks = np.isin(clients, attacking)[:, None]
+        return np.where(attacks, -z * (model + deltas) - model, deltas)
 
     return transform
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from foltr.errors import SpecError
-from foltr.federation.aggregators import fedavg
+from foltr.federation.aggregators import weighted_mean
 from foltr.federation.round import Engine, Task, Transform
 from foltr.rankers import Linear
 from foltr.types import Array
@@ -77,4 +77,4 @@ def merged(shards: Iterable[Shard]) -> Array:
     models, weights = zip(*((shard.model, shard.cost.local_steps) for shard in shards), strict=True)
     if not any(weights):
         raise SpecError("no shard has learnt from anybody; at least one client has to remain")
-    return fedavg(np.stack(models), np.array(weights))
+    return weighted_mean(np.stack(models), np.array(weights))

@@ -1,40 +1,61 @@
-"""Attacks that need to know nothing of others: the step turned round, and the model turned round and enlarged.
+"""Attacks that look at nobody else's update: none, poisoned clicks, sign flipping, model replacement.
 
-Sources: sign flipping as in Li et al. 2019 (RSA); replacement as in S2 section 6.4, where the client that is to be
-forgotten sends -z times its local model, z = 2.
+Sources: poisoned clicks as in S2 section 5.2.2; sign flipping as in Li et al. 2019 (RSA); replacement as in S2 section
+6.4, where the client that is to be forgotten sends -z times its local model, z = 2.
 
-Differs from the paper: sign flipping turns the step from the round's start, as a flipped gradient would, not the
-model; its factor is 1.
+Differs from the paper: sign flipping negates the delta, as a flipped gradient would, not the model; its factor is 1.
 """
 
-from foltr.lab.attacks.known import Knowledge, with_rows
-from foltr.rng import Stream
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from foltr.lab.attacks.view import AttackView, Knowledge
 from foltr.types import Array
 
 REPLACEMENT = 2.0  # z
 
 
-def sign_flip(
-    honest: Array,
-    start: Array,
-    *,
-    attackers: int,
-    rule: str,  # noqa: ARG001
-    knowledge: Knowledge,  # noqa: ARG001
-    draws: Stream,  # noqa: ARG001
-) -> Array:
-    """Every attacker goes as far as it honestly would, the other way."""
-    return with_rows(honest, attackers, 2.0 * start - honest[:attackers])
+class NoAttack(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="none"):
+    """Every client sends what it trained."""
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+    num_attackers: Annotated[int, msgspec.Meta(ge=0)] = 0
+    knowledge: Knowledge = "partial"
+
+    def craft(self, view: AttackView) -> Array:
+        return view.deltas[: view.num_attackers].copy()
 
 
-def replacement(
-    honest: Array,
-    start: Array,  # noqa: ARG001
-    *,
-    attackers: int,
-    rule: str,  # noqa: ARG001
-    knowledge: Knowledge,  # noqa: ARG001
-    draws: Stream,  # noqa: ARG001
-) -> Array:
-    """Every attacker sends -2 times its whole model."""
-    return with_rows(honest, attackers, -REPLACEMENT * honest[:attackers])
+class Poison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="poison"):
+    """Attackers train honestly, and send that, on clicks of the poison table."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"clicks"})
+    click_table: ClassVar[str] = "poison"
+    num_attackers: Annotated[int, msgspec.Meta(ge=0)] = 0
+    knowledge: Knowledge = "partial"
+
+    def craft(self, view: AttackView) -> Array:
+        return view.deltas[: view.num_attackers].copy()
+
+
+class SignFlip(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="sign_flip"):
+    """Every attacker sends its delta negated."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"updates"})
+    num_attackers: Annotated[int, msgspec.Meta(ge=0)] = 0
+    knowledge: Knowledge = "partial"
+
+    def craft(self, view: AttackView) -> Array:
+        return -view.deltas[: view.num_attackers]
+
+
+class Replacement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="replacement"):
+    """Every attacker sends -2 times its local model."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"updates"})
+    num_attackers: Annotated[int, msgspec.Meta(ge=0)] = 0
+    knowledge: Knowledge = "partial"
+
+    def craft(self, view: AttackView) -> Array:
+        return -REPLACEMENT * (view.model + view.deltas[: view.num_attackers]) - view.model

@@ -1,7 +1,7 @@
-"""How long the rules take: one round of the thesis's size for each, and Krum over many large updates.
+"""How long aggregators take: one round of the thesis's size for each, and Krum over many large updates.
 
-Made-up updates; the best of several tries, since other programs share the machine. Memory is what the rule takes
-beyond its input, as Python's own accounting sees it (NumPy reports its arrays there).
+Synthetic updates; the best of several tries, since other programs share the machine. Memory is what the aggregator
+takes beyond its input, as Python's own accounting sees it (NumPy reports its arrays there).
 """
 
 import tracemalloc
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from foltr.federation.aggregators import AGGREGATORS
+from foltr.federation.aggregators import AGGREGATORS, aggregator_kind
 from foltr.lab.bench.stopwatch import timed
 from foltr.rng import stream
 from foltr.types import Array
@@ -17,8 +17,8 @@ from foltr.types import Array
 _CALLS = 200
 
 
-def measure_rules(*, smoke: bool = False) -> dict[str, Any]:
-    """Seconds and memory of Krum over 1,000 updates of 10,000 parameters; microseconds of every rule at 10 x 46."""
+def measure_aggregators(*, smoke: bool = False) -> dict[str, Any]:
+    """Seconds and memory of Krum over 1,000 updates of 10,000 parameters; microseconds of each aggregator at 10 x 46."""
     clients, parameters = (200, 1000) if smoke else (1000, 10_000)
     return {
         f"krum_{clients}x{parameters}": _large_krum(clients, parameters, tries=2),
@@ -27,7 +27,7 @@ def measure_rules(*, smoke: bool = False) -> dict[str, Any]:
 
 
 def _large_krum(clients: int, parameters: int, tries: int) -> dict[str, float]:
-    work = _round("krum", clients, parameters, bad=clients // 5)
+    work = _round("krum", clients, parameters, num_byzantine=clients // 5)
     seconds = min(timed(work) for _ in range(tries))
     tracemalloc.start()
     try:
@@ -39,7 +39,7 @@ def _large_krum(clients: int, parameters: int, tries: int) -> dict[str, float]:
 
 
 def _microseconds(name: str, tries: int) -> float:
-    work = _round(name, 10, 46, bad=1)
+    work = _round(name, 10, 46, num_byzantine=1)
     work()  # compiles
 
     def many() -> None:
@@ -49,10 +49,8 @@ def _microseconds(name: str, tries: int) -> float:
     return min(timed(many) for _ in range(tries)) / _CALLS * 1e6
 
 
-def _round(name: str, clients: int, parameters: int, bad: int) -> Callable[[], Array]:
+def _round(name: str, clients: int, parameters: int, num_byzantine: int) -> Callable[[], Array]:
     draws = stream(1, purpose="choice")
-    start = draws.normal(parameters)
-    updates = draws.skip(parameters).normal(clients * parameters).reshape(clients, parameters)
-    updates += start
+    deltas = draws.skip(parameters).normal(clients * parameters).reshape(clients, parameters)
     weights = draws.integers(5, clients) + 1
-    return partial(AGGREGATORS[name], updates, weights, bad=bad, start=start)
+    return partial(aggregator_kind(name)(), deltas, weights, num_byzantine=num_byzantine)

@@ -1,4 +1,4 @@
-"""Speed in one run: training against a NumPy twin and against memory, evaluation, parsing, rules, secure sums."""
+"""Speed in one run: training against a NumPy twin and against memory, evaluation, parsing, aggregators, secure sums."""
 
 import resource
 import sys
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from foltr.lab.bench.aggregators import measure_rules
+from foltr.lab.bench.aggregators import measure_aggregators
 from foltr.lab.bench.parsing import measure_parse
 from foltr.lab.bench.secagg import SIZES, measure_secagg
 from foltr.lab.bench.stopwatch import in_turns
@@ -41,8 +41,8 @@ def measure(*, smoke: bool = False, large: bool = False, say: Callable[[str], No
             }
     out["bandwidth_gb_s"] = out["scoring"]["mslr-shape"]["1"]["gb_s"]
     out["parse"] = parse
-    say("rules")
-    out["rules"] = measure_rules(smoke=smoke)
+    say("aggregators")
+    out["aggregators"] = measure_aggregators(smoke=smoke)
     say("secure aggregation")
     out["secagg"] = measure_secagg(smoke=smoke, sizes=SIZES if large else None)
     out["peak_mb"] = _peak_mb()
@@ -78,11 +78,11 @@ def shown(measured: dict[str, Any]) -> str:
     parse = measured["parse"]
     lines.append(f"evaluation    {measured['evaluate']['mslr-shape']['ms_per_ranker']:.2f} ms a ranker")
     lines.append(f"parsing       {parse['mb_per_s']:.0f} MB/s, memory {parse['peak_over_arrays']:.2f} x the arrays")
-    for name, figures in measured["rules"].items():
+    for name, figures in measured["aggregators"].items():
         if name != "micro":
             lines.append(f"{name.replace('_', ' '):<13} {figures['seconds']:.2f} s, {figures['peak_mb']:.0f} MB")
-    slowest = max(measured["rules"]["micro"].values())
-    lines.append(f"rules         {slowest:.0f} microseconds at most for 10 updates of 46 parameters")
+    slowest = max(measured["aggregators"]["micro"].values())
+    lines.append(f"aggregators   {slowest:.0f} microseconds at most for 10 updates of 46 parameters")
     for name, figures in measured["secagg"].items():
         size, sent = name.removeprefix("secagg_"), figures["up_kb"] + figures["down_kb"]
         words = f"{figures['seconds']:.1f} s ({figures['cpu_seconds']:.1f} of CPU), {sent:.0f} kB a client"

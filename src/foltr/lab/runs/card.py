@@ -13,7 +13,6 @@ import msgspec
 import numpy as np
 
 from foltr.lab import records
-from foltr.lab.attacks.choice import POISON
 from foltr.lab.data.partition import Quantity
 from foltr.errors import InputError, StorageError
 from foltr.lab.silo import card as silo_card
@@ -54,7 +53,7 @@ def facts_of(made: Setting, features: int) -> Facts:
         federation=made.federation,
         parameters=len(made.ranker.start(features, 0)),
         outcomes=len(outcomes(learner.objective, made.users.k)) if isinstance(learner, FoltrEs) else 0,
-        liars=0 if made.attack.kind in ("none", POISON) else made.attack.num_attackers,
+        liars=made.attack.num_attackers if "updates" in made.attack.needs else 0,
         uneven=uneven,
         alone=isinstance(made.personal, LocalOnly),
         first_seed=made.runs.first_seed,

@@ -11,7 +11,8 @@ from foltr.clicks import Users, behaviour
 from foltr.errors import SpecError
 from foltr.federation.round import Central, Federated, Task
 from foltr.federation.schedule import interactions_of
-from foltr.lab.attacks.choice import POISON, transform_of
+from foltr.lab.attacks.plain import Poison
+from foltr.lab.attacks.transform import transform_of
 from foltr.lab.data import catalog, intents
 from foltr.lab.data.dataset import Fold
 from foltr.lab.data.intents import IntentData
@@ -58,7 +59,7 @@ def task_of(made: Setting, fold: Fold, seed: int) -> tuple[Task, Tested]:
         return plain, Tested(fold.test, [], ())
     federation = msgspec.structs.replace(federation, num_byzantine=num_byzantine(made, federation))
     task = plain._replace(
-        federation=federation, transform=transform_of(made.attack, rule=federation.aggregator, seed=seed)
+        federation=federation, transform=transform_of(made.attack, aggregator=federation.aggregator, seed=seed)
     )
     if isinstance(made.partition, Even):
         return _poisoned(made, task), Tested(fold.test, [], ())
@@ -111,13 +112,13 @@ def _with_server(clients: Clients, public: Array) -> ClientPools:
 def _poisoned(made: Setting, task: Task) -> Task:
     """The first clients click by the poison table."""
     federation = task.federation
-    if made.attack.kind != POISON or not isinstance(federation, Federated):
+    if not isinstance(made.attack, Poison) or not isinstance(federation, Federated):
         return task
     queries, clients = len(task.train.queries), np.arange(federation.clients)
     held = task.pools or everything(clients, queries=queries, behaviours=len(task.behaviours))
     users = held.users.copy()
     users[: made.attack.num_attackers] = len(task.behaviours)
-    poison = behaviour(Users(POISON, k=made.users.k), grades=task.grades)
+    poison = behaviour(Users(made.attack.click_table, k=made.users.k), grades=task.grades)
     return task._replace(behaviours=(*task.behaviours, poison), pools=held._replace(users=users))
 
 

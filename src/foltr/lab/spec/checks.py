@@ -5,11 +5,11 @@ import math
 import msgspec
 
 from foltr.errors import SpecError
-from foltr.federation.aggregators import check_aggregator
+from foltr.federation.aggregators import aggregator_kind, check_aggregator
 from foltr.federation.personalization import Clusters, FedPer, Together
 from foltr.federation.round import Central, Federated
-from foltr.lab.attacks.choice import AttackChoice
-from foltr.lab.attacks.choice import check as check_attack
+from foltr.lab.attacks.plain import NoAttack
+from foltr.lab.attacks.transform import check_attack
 from foltr.lab.data.normalize import KINDS as SCALINGS
 from foltr.lab.data.partition import Clicks, Intents, Labels
 from foltr.lab.spec.setting import (
@@ -144,12 +144,12 @@ def _check_defence(made: Setting, federation: Federated) -> str:
     taking_part = federation.cohort or federation.clients
     try:
         check_attack(made.attack, federation.clients)
-        check_aggregator(federation.aggregator, taking_part, num_byzantine(made, federation))
+        check_aggregator(aggregator_kind(federation.aggregator)(), taking_part, num_byzantine(made, federation))
     except SpecError as problem:
         return f"federation.aggregator, attack: {problem}"
-    plain = made.attack == AttackChoice() and federation.aggregator == "fedavg" and not federation.defend_on_detection
+    plain = made.attack == NoAttack() and federation.aggregator == "fedavg" and not federation.defend_on_detection
     if isinstance(made.learner, FoltrEs) and not plain:
-        return 'learner.kind = "foltr-es" sends values, not models: no attack and no rule but fedavg'
+        return 'learner.kind = "foltr-es" sends values, not models: no attack and no aggregator but fedavg'
     if federation.defend_on_detection and (federation.cohort is not None or federation.clients < 3):
         return (
             "federation.defend_on_detection watches the same clients in every round: no cohort, and at least 3 clients"
@@ -169,7 +169,7 @@ def _check_sharing(made: Setting) -> str:
 
 
 def _check_forgetting(made: Setting) -> str:
-    if made.unlearning.method != "none" and made.attack != AttackChoice():
+    if made.unlearning.method != "none" and made.attack != NoAttack():
         return "forget brings its own attack, by those who leave; leave out the attack table"
     return ""
 
@@ -179,7 +179,7 @@ def _check_audit(made: Setting) -> str:
         return ""
     if not isinstance(made.learner, Pdgd) or not isinstance(made.ranker, Linear):
         return "audit reads the messages of pdgd with a linear ranker; leave it out"
-    if made.unlearning.method != "none" or made.attack != AttackChoice() or not isinstance(made.personal, Together):
+    if made.unlearning.method != "none" or made.attack != NoAttack() or not isinstance(made.personal, Together):
         return "audit is for one ranker and honest clients who stay; leave out forget, attack and personal"
     return ""
 
@@ -192,7 +192,7 @@ def _check_personal(made: Setting, federation: Federated) -> str:
         return 'personal.kind = "fedper" keeps an output layer, which a linear ranker has not; use ranker.kind = "mlp"'
     if isinstance(made.learner, FoltrEs) or not isinstance(made.privacy, NoPrivacy) or federation.cohort is not None:
         return "personal rankers are made by pdgd without privacy, with everybody in every round (no federation.cohort)"
-    if federation.aggregator != "fedavg" or made.attack != AttackChoice():
+    if federation.aggregator != "fedavg" or made.attack != NoAttack():
         return "personal rankers are averaged plainly: use federation.aggregator = fedavg, and no attack"
     if isinstance(kind, Clusters) and kind.count > federation.clients:
         return f"personal.count = {kind.count} groups of {federation.clients} clients; use at most {federation.clients}"

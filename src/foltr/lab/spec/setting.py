@@ -11,7 +11,8 @@ from foltr.clicks import Users
 from foltr.errors import SpecError
 from foltr.federation.personalization import Clusters, FedPer, LocalOnly, Offset, Together
 from foltr.federation.round import Central, Federated
-from foltr.lab.attacks.choice import AttackChoice
+from foltr.lab.attacks.plain import NoAttack
+from foltr.lab.attacks.transform import ATTACKS, AttackKind
 from foltr.lab.audit.choice import Audit
 from foltr.lab.data.partition import Clicks, Intents, Labels, Quantity
 from foltr.lab.silo.projection import Picture
@@ -60,7 +61,7 @@ class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     partition: Even | Intents | Labels | Clicks | Quantity = Even()
     sharing: Sharing = Sharing()
     personal: Together | FedPer | Offset | Clusters | LocalOnly = Together()
-    attack: AttackChoice = AttackChoice()
+    attack: AttackKind = NoAttack()
     unlearning: Unlearning = Unlearning()
     audit: Audit = Audit()
     part: str = ""
@@ -104,7 +105,7 @@ TABLES: Tables = {
     "partition": {"none": Even, "intents": Intents, "labels": Labels, "clicks": Clicks, "quantity": Quantity},
     "sharing": {"": Sharing},
     "personal": {"none": Together, "fedper": FedPer, "offset": Offset, "clusters": Clusters, "local_only": LocalOnly},
-    "attack": {"": AttackChoice},
+    "attack": ATTACKS,
     "unlearning": {"": Unlearning},
     "audit": {"": Audit},
 }
@@ -139,7 +140,7 @@ def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def num_byzantine(made: Setting, federation: Federated) -> int:
-    """Attackers that the rule reckons with: as many as there are, if the spec does not say."""
+    """Attackers that the aggregator is to withstand: as many as there are, if the spec does not say."""
     return made.attack.num_attackers if federation.num_byzantine is None else federation.num_byzantine
 
 

@@ -1,4 +1,4 @@
-"""Every rule again, in plain Python, as its paper says it; slow and obvious."""
+"""Every aggregator again, in plain Python, as its paper says it; slow and obvious. Updates are deltas."""
 
 import math
 import statistics
@@ -24,36 +24,38 @@ def scores(updates, neighbours):
     ]
 
 
-def krum(updates, *, bad, **_):
-    values = scores(updates, len(updates) - bad - 2)
+def krum(updates, *, num_byzantine, **_):
+    values = scores(updates, len(updates) - num_byzantine - 2)
     return updates[values.index(min(values))]
 
 
-def multi_krum(updates, *, bad, **_):
-    values = scores(updates, len(updates) - bad - 2)
-    best = sorted(range(len(updates)), key=lambda i: values[i])[: len(updates) - bad]
+def multi_krum(updates, *, num_byzantine, **_):
+    values = scores(updates, len(updates) - num_byzantine - 2)
+    best = sorted(range(len(updates)), key=lambda i: values[i])[: len(updates) - num_byzantine]
     return [statistics.fmean(column) for column in columns([updates[i] for i in best])]
 
 
-def trimmed_mean(updates, *, bad, **_):
-    return [statistics.fmean(sorted(column)[bad : len(column) - bad]) for column in columns(updates)]
+def trimmed_mean(updates, *, num_byzantine, **_):
+    return [
+        statistics.fmean(sorted(column)[num_byzantine : len(column) - num_byzantine]) for column in columns(updates)
+    ]
 
 
 def median(updates, **_):
     return [statistics.median(column) for column in columns(updates)]
 
 
-def bulyan(updates, *, bad, **_):
+def bulyan(updates, *, num_byzantine, **_):
     remaining, chosen = list(updates), []
-    while len(chosen) < len(updates) - 2 * bad:
-        values = scores(remaining, max(1, len(remaining) - bad - 2))
+    while len(chosen) < len(updates) - 2 * num_byzantine:
+        values = scores(remaining, max(1, len(remaining) - num_byzantine - 2))
         chosen.append(remaining.pop(values.index(min(values))))
-    centre = []
+    mean = []
     for column in columns(chosen):
-        middle = statistics.median(column)
-        near = sorted(sorted(column), key=lambda x: abs(x - middle))[: len(updates) - 4 * bad]
-        centre.append(statistics.fmean(near))
-    return centre
+        centre = statistics.median(column)
+        near = sorted(sorted(column), key=lambda x: abs(x - centre))[: len(updates) - 4 * num_byzantine]
+        mean.append(statistics.fmean(near))
+    return mean
 
 
 def geometric_median(updates, *, weights, **_):
@@ -65,14 +67,14 @@ def geometric_median(updates, *, weights, **_):
     return point
 
 
-def norm_bounding(updates, *, weights, start, **_):
-    norms = [distance(update, start) for update in updates]
+def norm_bounding(updates, *, weights, **_):
+    norms = [math.hypot(*update) for update in updates]
     bound = statistics.median(norms)
-    result = list(start)
+    result = [0.0] * len(updates[0])
     for update, weight, norm in zip(updates, weights, norms, strict=True):
         factor = min(1.0, bound / norm) if norm > 0 else 1.0
         for p, value in enumerate(update):
-            result[p] += weight / sum(weights) * factor * (value - start[p])
+            result[p] += weight / sum(weights) * factor * value
     return result
 
 
