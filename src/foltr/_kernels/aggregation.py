@@ -92,9 +92,11 @@ def sum_nearest(distances: Array, neighbours: int, workspace: Array, scores: Arr
 def select_repeatedly(distances: Array, order: Array, num_byzantine: int, remains: Array, selected: Array) -> None:
     """Fills selected: Krum's choice among the clients that remain, again and again.
 
-    order [n, n]: everybody's others by distance.
+    order [n, n]: everybody's others by distance; remains [n] bool: workspace.
     """
     clients = remains.size
+    for i in range(clients):
+        remains[i] = True
     for pick in range(selected.size):
         neighbours = min(max(1, clients - pick - num_byzantine - 2), clients - pick - 1)
         best, lowest = -1, np.inf

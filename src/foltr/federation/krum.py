@@ -87,7 +87,7 @@ class Bulyan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
         if n:
             distances, selected = pairwise_distances(rows), np.empty(max(1, n - 2 * num_byzantine), dtype=np.int64)
             order = np.argsort(distances, axis=1, kind="stable")
-            aggregation.select_repeatedly(distances, order, num_byzantine, np.ones(n, dtype=np.bool_), selected)
+            aggregation.select_repeatedly(distances, order, num_byzantine, np.empty(n, dtype=np.bool_), selected)
             nearest = max(1, n - 4 * num_byzantine)
             aggregation.mean_near_median(rows, selected, nearest, np.empty(len(selected)), mean)
         return mean
