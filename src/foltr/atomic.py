@@ -1,8 +1,10 @@
-"""Files that appear whole or not at all, and words for a disk that will not have them."""
+"""Files that appear whole or not at all, JSON without NaN, and messages for a disk that is full."""
 
 import contextlib
 import errno
 import io
+import json
+import math
 import os
 import threading
 from collections.abc import Iterator, Mapping
@@ -51,6 +53,25 @@ def write_arrays(path: Path, arrays: Mapping[str, Any], *, instead: str = "anoth
 def write_text(path: Path, text: str, *, instead: str = "another folder") -> None:
     with atomic_write(path, instead=instead) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, content: Any, *, instead: str = "another folder") -> None:
+    write_text(path, dump_json(content), instead=instead)
+
+
+def dump_json(content: Any) -> str:
+    """Every JSON text that foltr writes: NaN becomes null and an infinity "infinite", since JSON has neither."""
+    return json.dumps(_without_nan(content), indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_nan(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else "infinite" if value > 0 else "-infinite"
+    return value
 
 
 def _explained(path: Path, problem: OSError, instead: str) -> StorageError:

@@ -17,7 +17,7 @@ def rows(*kept):
         for setting, fold, seed, metric, values in kept
         for round, value in values.items()
     ]
-    return pl.DataFrame(flat, schema={**SCHEMA, "value": pl.Float64}, orient="row")
+    return pl.DataFrame(flat, schema={**SCHEMA, "value": pl.Float64}, orient="row").with_columns(client=pl.lit(""))
 
 
 def only(table, metric, **where):
@@ -57,12 +57,12 @@ def test_final_values_are_those_of_the_last_round():
     kept = rows(
         (0, 1, 1, "offline_ndcg@10", {1: 0.3, 50: 0.5, 100: 0.45}),
         (0, 1, 1, "offline_mrr@10", {1: 0.4, 50: 0.7, 100: 0.6}),
-        (0, 1, 1, "online_discounted", {1: 0.4, 100: 37.5}),
+        (0, 1, 1, "discounted_online_ndcg", {1: 0.4, 100: 37.5}),
     )
     table = records.summary(kept)
     assert only(table, "offline_ndcg@10") == 0.45
     assert only(table, "offline_mrr@10") == 0.6
-    assert only(table, "online_discounted") == 37.5
+    assert only(table, "discounted_online_ndcg") == 37.5
 
 
 def test_max_rr_of_the_first_round_and_of_the_last_tenth():
@@ -105,13 +105,13 @@ def test_statistics_are_mean_and_spread_over_folds_and_seeds():
     )
     table = records.statistics(kept)
     # mean .6; deviations -.2, -.1, .3; squares .04 + .01 + .09 over n - 1 = 2
-    assert table[0]["offline_ndcg@10"] == pytest.approx({"mean": 0.6, "sd": math.sqrt(0.14 / 2), "runs": 3})
-    assert table[1]["offline_ndcg@10"] == {"mean": 0.7, "sd": 0.0, "runs": 1}  # one run has no spread
+    assert table[0]["offline_ndcg@10"] == pytest.approx((0.6, math.sqrt(0.14 / 2), 3))
+    assert table[1]["offline_ndcg@10"] == (0.7, 0.0, 1)  # one run has no spread
     assert set(table) == {0, 1}
 
 
 def test_statistics_name_every_metric_once():
-    metrics = ("online_ndcg@10", "online_max_rr", "online_discounted", "offline_ndcg@10", "offline_mrr@10")
+    metrics = ("online_ndcg@10", "online_max_rr", "discounted_online_ndcg", "offline_ndcg@10", "offline_mrr@10")
     kept = rows(*((0, 1, 1, metric, {1: 0.5, 2: 0.5}) for metric in metrics))
     assert set(records.statistics(kept)[0]) == {*metrics, "online_max_rr_first", "online_max_rr_last_tenth"}
 
@@ -129,3 +129,16 @@ def test_curves_are_means_over_runs_by_round():
     # two values that differ by .2 have the standard deviation .2 / sqrt(2); one value has none
     assert [point["sd"] for point in curve[:2]] == pytest.approx([0.2 / math.sqrt(2)] * 2)
     assert curve[2]["sd"] is None
+
+
+def test_values_of_single_clients_are_kept_apart_from_the_federation():
+    whole = rows((0, 1, 1, "offline_ndcg@10", {10: 0.5}), (0, 2, 1, "offline_ndcg@10", {10: 0.7}))
+    of_clients = [
+        rows((0, fold, 1, "offline_ndcg@10", {10: value})).with_columns(client=pl.lit(client))
+        for client, value, fold in (("a", 0.2, 1), ("a", 0.4, 2), ("b", 0.9, 1))
+    ]
+    both = pl.concat([whole, *of_clients])
+    assert records.statistics(both)[0]["offline_ndcg@10"] == pytest.approx((0.6, math.sqrt(0.02), 2))
+    assert records.client_statistics(both)[0]["a"] == pytest.approx((0.3, math.sqrt(0.02), 2))
+    assert records.client_statistics(both)[0]["b"] == (0.9, 0.0, 1)
+    assert records.curves(both, "offline_ndcg@10")["mean"].to_list() == pytest.approx([0.6])

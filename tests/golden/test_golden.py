@@ -51,6 +51,7 @@ def outcome(name, spec):
     if result.offline.size:
         out[f"{name}/offline"] = result.offline[:, -1]
     further = [value for name, value in zip(result.names, result.more, strict=True) if str(name) not in TIMES]
+    further += result.client_ndcg.tolist()
     if further:
         out[f"{name}/more"] = np.array(further)
     if result.points.size:

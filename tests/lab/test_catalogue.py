@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from foltr.errors import InputError
+from foltr.errors import InputError, SpecError
 from foltr.lab.audit.guess import GUESSES, PUBLISHED
 from foltr.lab.figures import figures as catalogue
 from foltr.lab.figures.claims import CLAIMS
 from foltr.lab.figures.compare import find, flat_label
-from foltr.lab.records import Run
+from foltr.lab.records import Manifest, Run, SettingRecord
 from foltr.lab.silo.training import TITLES
 from foltr.lab.spec.parse import labels, plan
 from foltr.lab.spec.setting import flat, folds_of, resolved
 from foltr.silo.quality import MEASURES
 
-METRICS = {"offline_ndcg@10", "offline_mrr@10", "online_ndcg@10", "online_discounted", "online_max_rr"}
+METRICS = {"offline_ndcg@10", "offline_mrr@10", "online_ndcg@10", "discounted_online_ndcg", "online_max_rr"}
 ATTACKS = ("random", *GUESSES, *PUBLISHED)
 METRICS |= {f"{what}, {attack}" for what in ("precision", "recall", "accuracy") for attack in ATTACKS}
 METRICS |= {f"{what}, average, {who}" for what in MEASURES for who in TITLES.values()}
@@ -42,8 +42,9 @@ def figure(name):
 def planned(figure):
     """The figure's settings as a run would list them, without any numbers."""
     settings = catalogue.plan_of(figure).settings
-    listed = [{"index": index, "resolved": resolved(one)} for index, one in enumerate(settings)]
-    return Run(Path(), {"settings": json.loads(json.dumps(listed))}, None)
+    plain = json.loads(json.dumps([resolved(one) for one in settings]))
+    listed = [SettingRecord(index, resolved=one) for index, one in enumerate(plain)]
+    return Run(Path(), Manifest(settings=listed), None)
 
 
 def blocks(figure, kind):
@@ -180,13 +181,22 @@ def test_every_row_of_a_comparison_finds_its_two_settings(figure, planned):
 @every_figure
 def test_the_figure_is_drawn_by_keys_that_settings_have(figure, planned):
     drawn = figure.content["figure"]
-    known = {key for one in planned.manifest["settings"] for key in flat_label(one)}
+    known = {key for one in planned.manifest.settings for key in flat_label(one)}
     rows = drawn.get("rows", [])
     used = {*drawn.get("lines", []), drawn.get("columns", "part"), *([rows] if isinstance(rows, str) else rows)}
     assert used <= known
     assert set(drawn["metrics"]) <= METRICS
     assert drawn["metric"] in drawn["metrics"]
     assert drawn.get("x", "rounds") in ("rounds", "interactions")
+
+
+@every_figure
+def test_the_figure_table_has_known_keys_only(figure):
+    assert catalogue.drawing_of(figure).id == figure.id
+    drawn = figure.content.get("figure", {})
+    spoiled = figure._replace(content={"figure": {**drawn, "colums": "part"}})
+    with pytest.raises(SpecError, match=f"figure {figure.id}.*`colums`"):
+        catalogue.drawing_of(spoiled)
 
 
 @every_figure

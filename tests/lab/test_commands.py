@@ -85,10 +85,10 @@ def test_too_little_memory_is_told_without_a_traceback(command, tiny, monkeypatc
     assert answer.err.startswith("foltr: not enough memory (Unable to allocate 8.00 TiB); use fewer clients")
 
 
-@pytest.mark.parametrize("kind", ["pdgd", "evolution"])
-def test_a_ranker_that_runs_away_is_told_and_nothing_is_kept(kind, command, tiny, tmp_path):
+@pytest.mark.parametrize("kind", ["pdgd", "foltr-es"])
+def test_a_ranker_that_diverges_is_reported_and_nothing_is_stored(kind, command, tiny, tmp_path):
     out = tmp_path / "away"
-    answer = command("run", tiny, "--set", f"learner={{kind='{kind}', rate=1e308}}", "--out", out, "--jobs", 1)
+    answer = command("run", tiny, "--set", f"learner={{kind='{kind}', learning_rate=1e308}}", "--out", out, "--jobs", 1)
     assert answer.code == 2
     assert "the ranker's parameters are no longer numbers; lower learner.learning_rate (it is 1e+308)" in answer.err
     assert not list(out.rglob("*.npz"))

@@ -88,9 +88,9 @@ def test_clients_with_labels_of_their_own_are_tested_one_by_one():
         "partition": {"kind": "intents", "shuffled": False},
     })  # fmt: skip
     single = finished(one)
-    assert single.names.tolist() == [f"client intent {intent}" for intent in (1, 2, 3, 4)]
-    assert len(set(single.more.tolist())) == 4
-    assert single.offline[0, -1] == pytest.approx(single.more.mean(), abs=0.1)  # all have as many test queries, nearly
+    assert single.clients.tolist() == [f"intent {intent}" for intent in (1, 2, 3, 4)]
+    assert len(set(single.client_ndcg.tolist())) == 4
+    assert single.offline[0, -1] == pytest.approx(single.client_ndcg.mean(), abs=0.1)  # all have as many test queries, nearly
 
 
 def test_personal_rankers_are_tested_each_on_its_clients_queries():
@@ -101,8 +101,8 @@ def test_personal_rankers_are_tested_each_on_its_clients_queries():
     }
     alone = finished(setting({**tables, "personal": {"kind": "local_only"}}))
     kept = finished(setting({**tables, "personal": {"kind": "offset", "local_weight": 1.0}}))
-    assert alone.offline[0, -1] == pytest.approx(alone.more.mean())
-    assert kept.more == pytest.approx(alone.more, abs=1e-6)
+    assert alone.offline[0, -1] == pytest.approx(alone.client_ndcg.mean())
+    assert kept.client_ndcg == pytest.approx(alone.client_ndcg, abs=1e-6)
 
 
 @pytest.mark.parametrize("way", ["retrain", "calibrated", "logs", "shards", "statistics"])

@@ -17,7 +17,7 @@ METRICS = {
     "offline_ndcg@10",
     "offline_mrr@10",
     "online_ndcg@10",
-    "online_discounted",
+    "discounted_online_ndcg",
     "online_max_rr",
     "online_max_rr_first",
     "online_max_rr_last_tenth",
@@ -79,6 +79,7 @@ def test_rows_hold_every_metric_of_every_single_run(finished):
         "seed": pl.Int64,
         "round": pl.Int64,
         "metric": pl.String,
+        "client": pl.String,
         "value": pl.Float64,
     }
     assert rows["value"].is_finite().all()
@@ -180,7 +181,7 @@ def test_json_prints_one_object_of_the_documented_shape(told, finished):
         {"users.clicks": "informational"},
     ]
     for one in told["results"]:
-        assert set(one) == {"setting", "metrics", "interactions", "seconds"}
+        assert set(one) == {"setting", "metrics", "clients", "interactions", "seconds"}
         assert set(one["metrics"]) == METRICS
         assert one["interactions"] == 640
         for cell in one["metrics"].values():
@@ -197,7 +198,7 @@ def test_every_printed_number_can_be_had_again_from_the_rows(told, finished):
             curve = {name: part["value"].to_numpy() for (name,), part in mine.group_by("metric")}
             shown = curve["online_ndcg@10"]
             by_run["online_ndcg@10"].append(sum(shown) / ROUNDS)
-            by_run["online_discounted"].append(sum(0.9995**t * value for t, value in enumerate(shown)))
+            by_run["discounted_online_ndcg"].append(sum(0.9995**t * value for t, value in enumerate(shown)))
             by_run["online_max_rr"].append(sum(curve["online_max_rr"]) / ROUNDS)
             by_run["online_max_rr_first"].append(curve["online_max_rr"][0])
             by_run["online_max_rr_last_tenth"].append(sum(curve["online_max_rr"][-2:]) / 2)
@@ -235,7 +236,7 @@ def test_rounds_between_rows_are_not_lost(command, tmp_path):
     assert result["metrics"]["online_ndcg@10"]["mean"] == pytest.approx(spans @ online["value"].to_numpy() / 2500)
     # a factor of .9995 for one round more or less is all that a row of two rounds can hide
     rough = (spans * 0.9995 ** (online["round"].to_numpy() - 1)) @ online["value"].to_numpy()
-    assert result["metrics"]["online_discounted"]["mean"] == pytest.approx(rough, rel=1e-3)
+    assert result["metrics"]["discounted_online_ndcg"]["mean"] == pytest.approx(rough, rel=1e-3)
 
 
 # --- the same numbers, however they are computed --------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from foltr.atomic import dump_json
 from foltr.rng import stream
 
 CLICKS, EPSILONS = ("perfect", "informational"), (1.2, 2.3, 4.5)
@@ -92,16 +93,16 @@ def rows_of(
                     total += online * 0.9995 ** (t - 1)
                     table.append((*key, "online_ndcg@10", online))
                     table.append((*key, "online_max_rr", rising + 0.1 + 0.02 * noise[rounds + t - 1]))
-                    table.append((*key, "online_discounted", total))
+                    table.append((*key, "discounted_online_ndcg", total))
                     if offline and t % max(rounds // 50, 1) == 0:
                         table.append((*key, "offline_ndcg@10", rising))
                         table.append((*key, "offline_mrr@10", rising + 0.08))
-    return pl.DataFrame(table, schema=SCHEMA, orient="row")
+    return pl.DataFrame(table, schema=SCHEMA, orient="row").with_columns(client=pl.lit(""))
 
 
 def write_run(folder: Path, about: dict[str, Any], rows: pl.DataFrame) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "manifest.json").write_text(json.dumps(about))
+    (folder / "manifest.json").write_text(dump_json(about))
     rows.write_parquet(folder / "rows.parquet")
     return folder
 
@@ -140,7 +141,6 @@ FIGURE = {
     "metrics": ["online_ndcg@10", "offline_ndcg@10"],
     "x": "rounds",
     "columns": "users.clicks",
-    "rows": None,
     "lines": ["privacy.epsilon"],
     "published": [
         {

@@ -1,12 +1,10 @@
 """Tables whose cells are metrics: every cell by hand."""
 
-from pathlib import Path
-
+import msgspec
 import polars as pl
 import pytest
+from runs_by_hand import run_from
 
-from foltr.errors import SpecError
-from foltr.lab.records import Run
 from foltr.lab.reporting.tables import metric_tables
 
 TABLE = {
@@ -27,7 +25,7 @@ def run_of(*settings, tables=(TABLE,), data="nfcorpus"):
         for seed, value in enumerate(values)
     ]
     listed = [{"index": i, "label": {"silo.top": 50 * (i + 1)}, "data": {"name": data}} for i in range(len(settings))]
-    return Run(Path(), {"settings": listed, "figure": {"tables": list(tables)}}, pl.DataFrame(rows))
+    return run_from({"settings": listed, "figure": {"tables": list(tables)}}, pl.DataFrame(rows))
 
 
 MEASURED = {
@@ -124,5 +122,5 @@ def test_numbers_may_name_rows_and_columns():
 
 
 def test_an_unknown_emphasis_is_refused():
-    with pytest.raises(SpecError, match='bold = "best"; say "column" or "row"'):
-        metric_tables(run_of(MEASURED, tables=[TABLE | {"bold": "best"}]))
+    with pytest.raises(msgspec.ValidationError, match=r"'best' - at `\$.figure.tables\[0\].bold`"):
+        run_of(MEASURED, tables=[TABLE | {"bold": "best"}])

@@ -1,18 +1,24 @@
 """Which setting is drawn where, with what spread, and that the same run gives the same bytes."""
 
 import sys
-from pathlib import Path
 
+import msgspec
 import polars as pl
 import pytest
+from runs_by_hand import run_from
 
 from foltr.errors import InputError
-from foltr.lab.records import Run, read
+from foltr.lab.records import Manifest, SettingRecord, read
 from foltr.lab.reporting.drawing import draw
 from foltr.lab.reporting.labels import setting_name, spoken
-from foltr.lab.reporting.layout import Look, layout
+from foltr.lab.reporting.layout import Layout, Look
+from foltr.lab.reporting.layout import layout as layout_of
 from foltr.lab.reporting.pictures import caption, curve_metrics, curve_png, curve_svg
 from foltr.lab.reporting.series import curves_of
+
+
+def layout(manifest: dict, metric: str | None = None) -> Layout:
+    return layout_of(msgspec.convert(manifest, Manifest), metric)
 
 
 def entry(index: int, title: str = "", data: str = "mq2007", **label: object) -> dict:
@@ -52,7 +58,7 @@ def test_a_single_swept_key_gives_lines_in_one_panel():
 
 
 def test_titles_name_the_lines_where_they_tell_them_apart():
-    settings = [entry(0, "PDGD", learner__kind="pdgd"), entry(1, "FOLtR-ES", learner__kind="evolution")]
+    settings = [entry(0, "PDGD", learner__kind="pdgd"), entry(1, "FOLtR-ES", learner__kind="foltr-es")]
     assert layout({"settings": settings}).names == ["PDGD", "FOLtR-ES"]
     same = [entry(0, "x", privacy__epsilon=1.2), entry(1, "x", privacy__epsilon=2.3)]
     assert layout({"settings": same}).names == ["ε 1.2", "ε 2.3"]
@@ -98,7 +104,7 @@ def test_words_for_keys():
     assert spoken("users.clicks", "perfect") == "perfect"
     assert spoken("privacy.kind", "none") == "privacy none"
     assert spoken("privacy.secure_aggregation", True) == "secure_aggregation true"
-    assert setting_name({"label": {}}) == "the only setting"
+    assert setting_name(SettingRecord(0)) == "the only setting"
 
 
 def test_curves_are_means_and_sds_over_runs(make_run):
@@ -121,6 +127,7 @@ def test_online_curves_are_averaged_in_a_hundred_bins():
             "seed": 0,
             "round": range(1, rounds + 1),
             "metric": "online_ndcg@10",
+            "client": "",
             "value": values,
         }
     )
@@ -163,10 +170,9 @@ def test_svg_is_the_same_twice_and_asks_for_nothing(make_run, full):
     assert 'id="axes_1"' not in first
 
 
-def test_labels_are_text_and_no_formulas(make_run):
-    run = read(make_run())
-    for setting in run.manifest["settings"]:
-        setting["title"] = f"$a_{setting['index'] % 3} <b> & 検索"
+def test_labels_are_text_and_no_formulas(make_run, parts):
+    named = [{**one, "title": f"$a_{one['index'] % 3} <b> & 検索"} for one in parts.settings()]
+    run = read(make_run(settings=named))
     svg = curve_svg(run, "offline_ndcg@10")
     assert "$a_1 &lt;b&gt; &amp; 検索" in svg
 
@@ -182,7 +188,7 @@ def test_panels_that_do_not_fit_side_by_side_go_below(columns: int):
     settings = grid(users__clicks=columns, privacy__epsilon=2) if columns > 1 else grid(privacy__epsilon=2)
     entries = [(s["index"], 1, 0, t, "offline_ndcg@10", 0.1 * t) for s in settings for t in (1, 2)]
     rows = pl.DataFrame(entries, schema=["setting", "fold", "seed", "round", "metric", "value"], orient="row")
-    figure = draw(Run(Path(), {"settings": settings}, rows), "offline_ndcg@10")
+    figure = draw(run_from({"settings": settings}, rows), "offline_ndcg@10")
     shape = figure.axes[0].get_gridspec().get_geometry()
     assert shape == {1: (1, 1), 4: (2, 2), 5: (2, 3)}[columns]
     assert len(figure.axes) == columns

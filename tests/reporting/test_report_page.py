@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from foltr.errors import InputError, StorageError
+from foltr.lab.records import Verdict
 from foltr.lab.reporting.page import verdict_summary, write_page
 
 VOID = {"meta", "link", "br", "img", "hr", "input"}
@@ -151,8 +152,8 @@ def test_synthetic_and_quick_are_badges(make_run, parts, tmp_path):
 
 
 def test_verdict_summary_counts():
-    def verdicts(*found: str) -> list[dict[str, str]]:
-        return [{"verdict": verdict} for verdict in found]
+    def verdicts(*found: str) -> list[Verdict]:
+        return [Verdict("", 1.0, verdict) for verdict in found]
 
     assert verdict_summary(verdicts(*["reproduced"] * 11, "off by +5.1 %")) == "11 of 12 reproduced, 1 off"
     assert verdict_summary(verdicts("reproduced", "reproduced")) == "2 of 2 reproduced"
@@ -176,7 +177,7 @@ FORMS = {
             "bold": "row",
         }
     ],
-    "scatter": {"x": "online_max_rr", "y": "online_discounted", "grade": "offline_mrr@10", "name": "axes & <b>"},
+    "scatter": {"x": "online_max_rr", "y": "discounted_online_ndcg", "grade": "offline_mrr@10", "name": "axes & <b>"},
 }
 
 
@@ -228,7 +229,7 @@ def test_two_runs_on_one_page(make_run, tiny_run, tmp_path):
 
 
 def test_one_setting_with_one_run(make_run, parts, tmp_path):
-    alone = [parts.setting(0, {}, privacy=None, runs=1)]
+    alone = [parts.setting(0, {}, privacy={}, runs=1)]
     text = words(page_of(tmp_path, make_run(settings=alone, rows=parts.rows_of(alone, folds=1, seeds=1))))
     assert "One run a line: no band." in text
     assert "the only setting" in text
@@ -251,7 +252,7 @@ def test_values_that_are_not_numbers(make_run, parts, full, tmp_path):
     rows = parts.rows_of(parts.settings())
     broken = (pl.col("setting") == 1) & (pl.col("metric") == "offline_ndcg@10")
     rows = rows.with_columns(value=pl.when(broken).then(math.nan).otherwise("value"))
-    full["verdicts"][0] |= {"ours": math.nan, "sd": None, "runs": None, "verdict": "data missing"}
+    full["verdicts"][0] |= {"ours": math.nan, "sd": None, "runs": 0, "verdict": "data missing"}
     full["comparisons"][0]["rows"][0] |= {"p": None, "corrected_p": math.nan, "left": None}
     page = page_of(tmp_path, make_run(rows=rows, **full))
     assert "nan" not in words(page).lower()

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from foltr.lab.records import read
+from foltr.lab.records import SettingRecord, read
 from foltr.lab.reporting.page import render, section
 from foltr.lab.reporting.privacy import COLUMNS, privacy_cards
 from foltr.lab.reporting.terminal import terminal_cards
@@ -34,7 +34,7 @@ OLD = {"kind": "fpdgd", "nominal_epsilon": None, "statement": "infinite, as the 
 
 
 def settings(*cards):
-    return [{"index": i, "label": {"users.clicks": f"user {i}"}, "privacy": card} for i, card in enumerate(cards)]
+    return [SettingRecord(i, {"users.clicks": f"user {i}"}, privacy=card) for i, card in enumerate(cards)]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_equal_cards_are_one():
 def test_a_statement_of_an_older_run_is_shown():
     (entry,) = privacy_cards(settings(OLD))
     assert entry["sentences"] == ["infinite, as the paper states it"]
-    assert privacy_cards([{"index": 0, "label": {}}]) == []
+    assert privacy_cards([SettingRecord(0)]) == []
 
 
 def test_the_page_has_the_figures_and_the_sentences(make_run, parts):

@@ -2,7 +2,6 @@
 
 import io
 import math
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -26,7 +25,7 @@ def table(values: dict[int, list[float]]) -> pl.DataFrame:
         for seed, value in enumerate(found)
     ]
     columns = ["setting", "fold", "seed", "round", "metric", "value"]
-    return pl.DataFrame(entries, schema=columns, orient="row")
+    return pl.DataFrame(entries, schema=columns, orient="row").with_columns(client=pl.lit(""))
 
 
 def compared(values: dict[int, list[float]]):
@@ -68,7 +67,7 @@ def test_identical_samples_are_no_difference():
     assert (same.t, same.p, same.corrected_p, mark(same)) == (0.0, 1.0, 1.0, "")
 
 
-def test_a_constant_gap_is_no_chance():
+def test_a_constant_difference_is_no_chance():
     (constant,) = compared({0: [1.0, 2.0], 1: [0.5, 1.5]})
     assert (constant.t, constant.p, mark(constant)) == (-math.inf, 0.0, "▼")
 
@@ -154,14 +153,11 @@ def test_durations():
 
 
 @pytest.mark.parametrize("title", ["", "FPDGD, three interactions a round, ε 1.2 [b]x[/b] and a long tail " * 2])
-def test_terminal_table_fits_80_columns(make_run, full, title: str):
+def test_terminal_table_fits_80_columns(make_run, parts, full, title: str):
     about = {**full, "quick": True}
-    folder: Path = make_run(**about)
-    run = read(folder)
-    for setting in run.manifest["settings"]:
-        setting["title"] = title
+    run = read(make_run(settings=[{**one, "title": title} for one in parts.settings()], **about))
     printed = io.StringIO()
-    Console(file=printed, width=80).print(terminal_table(run, ["offline_ndcg@10", "online_discounted"]))
+    Console(file=printed, width=80).print(terminal_table(run, ["offline_ndcg@10", "discounted_online_ndcg"]))
     text = printed.getvalue()
     assert max(map(len, text.splitlines())) <= 80
     assert "mq2007 (85 % sample)" in text

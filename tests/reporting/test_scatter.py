@@ -1,12 +1,10 @@
 """Scatters: which rows are points, where they are drawn, and that no other part of the page shows them."""
 
-from pathlib import Path
-
 import numpy as np
 import polars as pl
 import pytest
+from runs_by_hand import run_from
 
-from foltr.lab.records import Run
 from foltr.lab.reporting.drawing import NOT_RELEVANT, RELEVANT, draw_scatter
 from foltr.lab.reporting.pictures import curve_metrics, scatter_svg
 from foltr.lab.reporting.series import clouds, scatter_caption
@@ -30,7 +28,7 @@ def run_of(*settings, seeds=(3, 5), figure=()):
               for i in range(len(settings))]  # fmt: skip
     asked = {"metrics": ["nDCG@10", "picture x"], "lines": ["silo.w"], "scatter": SCATTER} | dict(figure)
     columns = ["setting", "fold", "seed", "round", "metric", "value"]
-    return Run(Path(), {"settings": listed, "figure": asked}, pl.DataFrame(rows[::-1], schema=columns, orient="row"))
+    return run_from({"settings": listed, "figure": asked}, pl.DataFrame(rows[::-1], schema=columns, orient="row"))
 
 
 def drawn(axes):
@@ -100,7 +98,7 @@ def test_no_curve_and_no_table_shows_places_of_points():
     assert curve_metrics(run) == []  # nDCG@10 has a single round: the picture says more
     later = pl.DataFrame(
         {"setting": [0], "fold": [1], "seed": [3], "round": [2], "metric": ["nDCG@10"], "value": [0.6]}
-    )
+    ).with_columns(client=pl.lit(""))
     assert curve_metrics(run._replace(rows=pl.concat([run.rows, later]))) == ["nDCG@10"]
 
 

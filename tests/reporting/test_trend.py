@@ -1,11 +1,9 @@
 """Trends: the final value along one number, and levels where there is none; several metrics, several numbers."""
 
-from pathlib import Path
-
 import polars as pl
 import pytest
+from runs_by_hand import run_from
 
-from foltr.lab.records import Run
 from foltr.lab.reporting.drawing import draw_trend
 from foltr.lab.reporting.pictures import caption, curve_svg, pictures
 from foltr.lab.reporting.series import trend_lines
@@ -38,7 +36,7 @@ def a_run(epsilons):
         "lines": ["part"],
         "trend": {"x": "privacy.run.epsilon", "name": "epsilon", "log": True},
     }
-    return Run(Path(), {"settings": settings, "figure": figure}, rows)
+    return run_from({"settings": settings, "figure": figure}, rows)
 
 
 def test_points_come_in_the_order_of_their_number_and_the_infinite_is_a_level():
@@ -65,7 +63,7 @@ def silo_run(labels, values, **figure):
         for metric, mean in found.items()
         for seed in (0, 1)
     ]
-    return Run(Path(), {"settings": settings, "figure": figure}, pl.DataFrame(rows))
+    return run_from({"settings": settings, "figure": figure}, pl.DataFrame(rows))
 
 
 PARTIES = {

@@ -29,6 +29,7 @@ def card(
     json_: Json = False,
 ) -> None:
     """The privacy of a run: nominal and correct figures, who sees what, whose noise is there."""
+    from foltr.lab.records import SettingRecord
     from foltr.lab.reporting.terminal import terminal_cards
     from foltr.lab.runs.card import cards_of_run
 
@@ -38,7 +39,7 @@ def card(
     if json_:
         print_json({"dir": str(run), "cards": cards})
         return
-    _out.print(terminal_cards([{"label": one["label"], "privacy": _without(one)} for one in cards]))
+    _out.print(terminal_cards([SettingRecord(one["setting"], one["label"], privacy=_without(one)) for one in cards]))
 
 
 def _without(card: dict[str, Any]) -> dict[str, Any]:
@@ -77,7 +78,7 @@ def audit(run: Run, json_: Json = False) -> None:
     """Attacks on a run's own messages: clicks guessed, members found, epsilon bounded from below."""
     from foltr.lab.audit.privacy_audit import audit_run
     from foltr.lab.audit.privacy_audit_table import audit_tables
-    from foltr.lab.reporting.labels import setting_name
+    from foltr.lab.reporting.labels import label_name
     from foltr.lab.runs.card import finished
 
     finished(run)
@@ -90,4 +91,4 @@ def audit(run: Run, json_: Json = False) -> None:
         _out.print(table)
     for one in found["settings"]:
         if one["note"]:
-            _out.print(f"{setting_name(one)}: {one['note']}", highlight=False, markup=False)
+            _out.print(f"{label_name(one['label'])}: {one['note']}", highlight=False, markup=False)

@@ -1,34 +1,202 @@
 """What a run leaves, and the only thing that reporting reads.
 
-    runs/<hash>/manifest.json   what ran: spec, settings, data, versions, machine, times, verdicts
-    runs/<hash>/rows.parquet    setting, fold, seed, round, metric, value
+    runs/<hash>/manifest.json   `Manifest`: spec, settings, data, versions, machine, times, verdicts
+    runs/<hash>/rows.parquet    setting, fold, seed, round, metric, client, value
     runs/<hash>/ranker.npz      final parameters, one array [folds * seeds, P] a setting
     runs/<hash>/privacy.json    the privacy card of every setting
-    runs/<hash>/ledger.json     which releases hold something of whom, where there is a mechanism
+    runs/<hash>/ledger.json     the releases of every user, where there is a mechanism
 
-Rows are kept for at most about a thousand rounds of a run. A row of an online metric is the mean over the rounds
-since the row before; `online_discounted` is the sum so far; offline metrics are those of the ranker after that round.
+`client` is empty where a value is of the whole federation, else the client on whose own queries it was measured. Rows
+are stored for about a thousand rounds of a run at most. A row of an online metric is the mean over the rounds since the
+row before; `discounted_online_ndcg` is the sum so far; offline metrics are those of the ranker after that round.
 """
 
-import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+import msgspec
 import numpy as np
 import polars as pl
 
+from foltr.atomic import write_json
 from foltr.errors import StorageError
 
 ONLINE = ("online_ndcg@10", "online_max_rr")
 OFFLINE = ("offline_ndcg@10", "offline_mrr@10")
-DISCOUNTED = "online_discounted"
+DISCOUNTED = "discounted_online_ndcg"
 
-Rows = pl.DataFrame  # setting: i32, fold: i32, seed: i64, round: i64, metric: str, value: f64
+Rows = pl.DataFrame  # setting: i32, fold: i32, seed: i64, round: i64, metric: str, client: str, value: f64
+
+
+class Data(msgspec.Struct, frozen=True, kw_only=True):
+    """The collection that a setting ran on."""
+
+    name: str = "unnamed data"
+    note: str = ""
+    normalize: str = ""
+    checksum: str = ""
+    queries: int | None = None
+    documents: int | None = None
+    features: int | None = None
+    grades: int | None = None
+    shorter_than_k: int = 0  # lists with fewer documents than a user sees
+
+
+class SettingRecord(msgspec.Struct, frozen=True):
+    """One setting of a run; its runs are those of all folds and seeds."""
+
+    index: int  # as in the rows
+    label: dict[str, Any] = {}  # the swept keys only
+    resolved: dict[str, Any] = {}  # the whole spec, every default written out
+    title: str = ""
+    interactions: int = 0
+    seconds: float = 0.0
+    runs: int = 0
+    rounds: int = 0
+    data: Data | None = None
+    privacy: dict[str, Any] = {}  # the card, as privacy.card has it
+
+
+class Published(msgspec.Struct, frozen=True):
+    """A value that a paper's curve has at a round."""
+
+    round: int
+    value: float
+    label: dict[str, Any] = {}
+    series: str = "published"
+    metric: str = ""  # empty: the figure's
+
+
+class Trend(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The final value along one number: see `reporting.series`."""
+
+    x: str | dict[str, str]
+    name: str | dict[str, str] = ""
+    metrics: list[str] = []
+    y: str = ""
+    log: bool = False
+    log_y: bool | list[str] = False
+
+
+class Scatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Three metrics whose rounds are points: see `reporting.series`."""
+
+    x: str
+    y: str
+    grade: str
+    name: str = "points"
+
+
+class MetricTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A table whose cells are metrics: see `reporting.tables`."""
+
+    title: str
+    corner: str
+    rows: list[str | int | float]
+    columns: list[str | int | float]
+    cell: str
+    bold: Literal["row", "column"] | None = None
+
+
+class Matrix(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Keys whose values make rows, columns and panels: see `reporting.tables`."""
+
+    rows: list[str]
+    columns: list[str]
+    panels: list[str]
+
+
+class FigureRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a figure of a paper is to be drawn: the table `figure` of its TOML."""
+
+    id: str = ""
+    question: str = ""
+    metric: str = ""
+    metrics: list[str] = []
+    x: Literal["rounds", "interactions"] = "rounds"
+    rows: str | list[str] = []
+    columns: str | list[str] = []
+    lines: list[str] = []
+    share_y: bool = True
+    published: list[Published] = []
+    trend: Trend | None = None
+    scatter: Scatter | None = None
+    tables: list[MetricTable] | None = None
+    matrix: Matrix | None = None
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """A published number beside ours."""
+
+    what: str
+    published: float
+    verdict: str
+    tolerance: str = ""
+    source: str = ""
+    data: str = ""
+    ours: float | None = None
+    sd: float | None = None
+    runs: int = 0
+    where: dict[str, Any] = {}
+    metric: str = ""
+    at: str = "final"
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """A published conclusion; `holds` is None where the run does not decide it."""
+
+    claim: str
+    holds: bool | None = None
+    evidence: str = ""
+
+
+class ComparisonRow(msgspec.Struct, frozen=True):
+    """Two methods in one setting, over the runs that both have."""
+
+    setting: str
+    left: float | None = None
+    right: float | None = None
+    difference: float | None = None
+    p: float | None = None
+    corrected_p: float | None = None
+    runs: int = 0
+    mark: str = ""
+    published_mark: str | None = None
+    note: str = ""
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """A table of two methods side by side; its title reads "A against B"."""
+
+    title: str
+    rows: list[ComparisonRow] = []
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """What ran, on which data and machine, and what it says about a paper."""
+
+    run: str = ""
+    name: str = ""
+    quick: bool = False
+    chosen: str = ""  # options of the command that left something out
+    spec_toml: str = ""
+    spec: dict[str, Any] = {}
+    settings: list[SettingRecord] = []
+    versions: dict[str, str] = {}
+    commit: str | None = None
+    machine: dict[str, Any] = {}
+    started: str = ""
+    finished: str = ""
+    figure: FigureRecord | None = None
+    verdicts: list[Verdict] = []
+    claims: list[Claim] = []
+    comparisons: list[Comparison] = []
+    remarks: list[str] = []
 
 
 class Run(NamedTuple):
     dir: Path
-    manifest: dict[str, Any]
+    manifest: Manifest
     rows: Rows
 
 
@@ -40,18 +208,32 @@ def read(folder: Path) -> Run:
             f"{folder}: not a finished run (manifest.json or rows.parquet is missing); run it to its end"
         )
     try:
-        run = Run(folder, json.loads(manifest.read_text(encoding="utf-8")), pl.read_parquet(rows))
+        run = Run(folder, msgspec.json.decode(manifest.read_bytes(), type=Manifest), pl.read_parquet(rows))
+    except msgspec.ValidationError as problem:
+        raise StorageError(f"{folder}: manifest.json is not of this version of foltr ({problem})") from None
     except (ValueError, OSError, pl.exceptions.PolarsError) as problem:
         raise StorageError(f"{folder}: damaged ({problem}); run it again with the same command") from None
-    if not isinstance(run.manifest, dict) or not set(_COLUMNS) < set(run.rows.columns):
-        raise StorageError(f"{folder}: not a run of foltr (manifest.json or rows.parquet holds something else)")
+    if "client" not in run.rows.columns:  # a run of an older version
+        run = run._replace(rows=run.rows.with_columns(client=pl.lit("")))
+    if not set(_COLUMNS) < set(run.rows.columns):
+        raise StorageError(f"{folder}: rows.parquet is not of this version of foltr; run the same command again")
     return run
 
 
+def write_manifest(folder: Path, manifest: Manifest, *, instead: str = "another folder with --out") -> None:
+    write_json(folder / "manifest.json", msgspec.to_builtins(manifest), instead=instead)
+
+
+def whole(rows: Rows) -> Rows:
+    """Rows of the whole federation, without those of single clients."""
+    return rows.filter(pl.col("client") == "")
+
+
 def curves(rows: Rows, metric: str) -> Rows:
-    """Mean, sd and number of runs of a metric by setting and round."""
+    """Mean, sd and number of runs of a metric of the whole federation, by setting and round."""
     return (
-        rows.filter(pl.col("metric") == metric)
+        whole(rows)
+        .filter(pl.col("metric") == metric)
         .group_by("setting", "round")
         .agg(mean=pl.col("value").mean(), sd=pl.col("value").std(), runs=pl.len())
         .sort("setting", "round")
@@ -65,9 +247,10 @@ def all_curves(rows: Rows) -> Rows:
 
 
 def summary(rows: Rows) -> Rows:
-    """One value a metric and single run: setting, fold, seed, metric, value; metric names as in `foltr run --json`."""
+    """One value a metric, client and single run; metric names as in `foltr run --json`."""
     if not (_latest and _latest[0] is rows):  # a page asks many times for the same rows, which may be millions
-        _latest[:] = rows, pl.concat([_last(rows), _means(rows), _ends(rows)]).sort("setting", "metric", "fold", "seed")
+        parts = [_last(rows), _means(rows), _ends(rows)]
+        _latest[:] = rows, pl.concat(parts).sort("setting", "metric", "client", "fold", "seed")
     return _latest[1]
 
 
@@ -75,25 +258,25 @@ _latest: list[Rows] = []  # rows, and their summary
 
 
 _KEY = ["setting", "fold", "seed"]
-_COLUMNS = [*_KEY, "metric", "value"]
+_COLUMNS = [*_KEY, "metric", "client", "value"]
 
 
 def _last(rows: Rows) -> Rows:
-    """Of the final ranker, the whole discounted sum, and what else is known of the end."""
-    kept = rows.filter(~pl.col("metric").is_in(ONLINE))
-    return kept.sort("round").group_by([*_KEY, "metric"]).agg(pl.col("value").last()).select(_COLUMNS)
+    """Metrics of the final ranker, the whole discounted sum, and other metrics of the end."""
+    final = rows.filter(~pl.col("metric").is_in(ONLINE))
+    return final.sort("round").group_by([*_KEY, "metric", "client"]).agg(pl.col("value").last()).select(_COLUMNS)
 
 
 def _weighted(rows: Rows) -> Rows:
     """Online rows with the number of rounds each stands for."""
     online = rows.filter(pl.col("metric").is_in(ONLINE)).sort("round")
-    gap = pl.col("round") - pl.col("round").shift(1, fill_value=0).over([*_KEY, "metric"])
-    return online.with_columns(rounds=gap)
+    rounds = pl.col("round") - pl.col("round").shift(1, fill_value=0).over([*_KEY, "metric"])
+    return online.with_columns(rounds=rounds)
 
 
 def _mean_of(rows: Rows) -> Rows:
     value = (pl.col("value") * pl.col("rounds")).sum() / pl.col("rounds").sum()
-    return rows.group_by([*_KEY, "metric"]).agg(value=value).select(_COLUMNS)
+    return rows.group_by([*_KEY, "metric", "client"]).agg(value=value).select(_COLUMNS)
 
 
 def _means(rows: Rows) -> Rows:
@@ -109,13 +292,31 @@ def _ends(rows: Rows) -> Rows:
     return pl.concat([first.select(_COLUMNS), _mean_of(tenth)])
 
 
-def statistics(rows: Rows) -> dict[int, dict[str, dict[str, float]]]:
-    """setting -> metric -> mean, sd (over folds and seeds), runs."""
-    table: dict[int, dict[str, dict[str, float]]] = {}
-    grouped = summary(rows).group_by("setting", "metric", maintain_order=True)
-    for (setting, metric), part in grouped:
+class Statistic(NamedTuple):
+    """Over folds and seeds."""
+
+    mean: float
+    sd: float
+    runs: int
+
+
+Statistics = dict[int, dict[str, Statistic]]  # setting -> metric -> statistic
+
+
+def statistics(rows: Rows) -> Statistics:
+    """Of the whole federation."""
+    return _statistics(whole(summary(rows)), "metric")
+
+
+def client_statistics(rows: Rows, metric: str = OFFLINE[0]) -> Statistics:
+    """setting -> client -> statistic of a metric that was measured client by client."""
+    return _statistics(summary(rows).filter(pl.col("client") != "", pl.col("metric") == metric), "client")
+
+
+def _statistics(final: Rows, key: str) -> Statistics:
+    table: Statistics = {}
+    for (setting, name), part in final.group_by("setting", key, maintain_order=True):
         values = part["value"].to_numpy()
         sd = float(np.std(values, ddof=1)) if values.size > 1 else 0.0
-        cell = {"mean": float(values.mean()), "sd": sd, "runs": int(values.size)}
-        table.setdefault(int(str(setting)), {})[str(metric)] = cell
+        table.setdefault(int(str(setting)), {})[str(name)] = Statistic(float(values.mean()), sd, int(values.size))
     return table

@@ -48,13 +48,13 @@ def audit_settings(run: records.Run, *, messages: int = MESSAGES, trials: int = 
     """One setting after the other, as they are done; each takes about a minute."""
     with np.load(run.dir / "ranker.npz") as rankers:
         kept = {name: rankers[name] for name in rankers.files}
-    for one in run.manifest["settings"]:
-        if "silo" in one["resolved"]:
+    for one in run.manifest.settings:
+        if "silo" in one.resolved:
             raise InputError(f"{run.dir}: nobody clicks there; what sketches leak is shown by foltr silo demo")
-        made = msgspec.convert(one["resolved"], Setting)
-        fold, seed = (int(number) for number in kept[f"setting_{one['index']}_fold_seed"][0])
-        parameters = kept[f"setting_{one['index']}"][0]
-        about = {"index": one["index"], "label": one["label"], "data": one["data"], "fold": fold, "seed": seed}
+        made = msgspec.convert(one.resolved, Setting)
+        fold, seed = (int(number) for number in kept[f"setting_{one.index}_fold_seed"][0])
+        parameters = kept[f"setting_{one.index}"][0]
+        about = {"index": one.index, "label": one.label, "data": msgspec.to_builtins(one.data), "fold": fold, "seed": seed}
         yield about | audit(made, load(made.data, fold), parameters, seed, messages=messages, trials=trials)
 
 

@@ -2,11 +2,13 @@
 
 from typing import Any
 
+import msgspec
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from foltr.lab.reporting.labels import data_name, setting_name
+from foltr.lab.records import Data
+from foltr.lab.reporting.labels import data_name, label_name
 
 _SHOWN = ("least squares", "least absolute")  # the best two; the others are in --json
 
@@ -17,7 +19,7 @@ def audit_tables(found: dict[str, Any]) -> list[Table]:
 
 
 def _of_setting(one: dict[str, Any]) -> list[Table]:
-    name = f"{setting_name(one)}: {data_name(one['data'])}, fold {one['fold']}, seed {one['seed']}"
+    name = f"{label_name(one['label'])}: {data_name(msgspec.convert(one['data'], Data))}, fold {one['fold']}, seed {one['seed']}"
     tables = [_clicks(one, name), _membership(one, name)] if one["guessing"] else []
     return [*tables, *([_epsilon(one, name)] if one["epsilon"] else [])]
 

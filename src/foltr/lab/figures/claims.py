@@ -9,16 +9,20 @@ import numpy as np
 
 from foltr.lab import records
 from foltr.lab.figures.compare import Values, find, flat_label, values
+from foltr.lab.records import Claim, SettingRecord
+
+Decided = tuple[bool | None, str]  # whether the claim holds (None: not decided), and the evidence
 
 
-def claims(run: records.Run, figure: dict[str, Any]) -> list[dict[str, Any]]:
-    """Published conclusions that numbers can decide."""
-    if run.manifest.get("quick"):
-        return [{"claim": c["text"], "holds": None, "evidence": "quick form"} for c in figure.get("claim", [])]
-    return [{"claim": c["text"], **CLAIMS[c["kind"]](run, c)} for c in figure.get("claim", [])]
+def claims(run: records.Run, figure: dict[str, Any]) -> list[Claim]:
+    """Each claim of a figure, decided by the run."""
+    listed = figure.get("claim", [])
+    if run.manifest.quick:
+        return [Claim(one["text"], None, "quick form") for one in listed]
+    return [Claim(one["text"], *CLAIMS[one["kind"]](run, one)) for one in listed]
 
 
-def _matches(run: records.Run, claim: dict[str, Any]) -> list[tuple[str, Any, Any]]:
+def _matches(run: records.Run, claim: dict[str, Any]) -> list[tuple[str, SettingRecord, SettingRecord]]:
     """Pairs of settings of the left and the right group that agree on the keys `by`."""
     pairs = []
     for left in find(run, claim["left"]):
@@ -29,38 +33,38 @@ def _matches(run: records.Run, claim: dict[str, Any]) -> list[tuple[str, Any, An
     return pairs
 
 
-def _greater(run: records.Run, claim: dict[str, Any]) -> dict[str, Any]:
+def _greater(run: records.Run, claim: dict[str, Any]) -> Decided:
     """Every left setting is above its right one, by more than `margin` (0 if not given)."""
     return _all_pairs(run, claim, lambda a, b: a > b + claim.get("margin", 0.0))
 
 
-def _close(run: records.Run, claim: dict[str, Any]) -> dict[str, Any]:
+def _close(run: records.Run, claim: dict[str, Any]) -> Decided:
     """Every left setting is within `margin` of its right one."""
     return _all_pairs(run, claim, lambda a, b: abs(a - b) <= claim["margin"])
 
 
-def _ratio(run: records.Run, claim: dict[str, Any]) -> dict[str, Any]:
+def _ratio(run: records.Run, claim: dict[str, Any]) -> Decided:
     """Every left setting is at most `margin` times its right one."""
-    told, held = [], []
+    evidence, held = [], []
     for name, left, right in _matches(run, claim):
         a, b = (values(run, side, claim["metric"], "final").mean for side in (left, right))
         held.append(a <= claim["margin"] * b)
         times = f"1 / {b / a:,.1f}" if 0 < 2 * a < b else f"{a / b:.3f}"
-        told.append(f"{name + ': ' if name else ''}{number(a)} against {number(b)}: {times}")
-    return _decided(held, told)
+        evidence.append(f"{name + ': ' if name else ''}{number(a)} against {number(b)}: {times}")
+    return _decided(held, evidence)
 
 
-def _never_greater(run: records.Run, claim: dict[str, Any]) -> dict[str, Any]:
+def _never_greater(run: records.Run, claim: dict[str, Any]) -> Decided:
     """No left setting is above its right one by more than `margin` (0 if not given)."""
     return _all_pairs(run, claim, lambda a, b: a <= b + claim.get("margin", 0.0))
 
 
-def _falls_along(run: records.Run, claim: dict[str, Any]) -> dict[str, Any]:
+def _falls_along(run: records.Run, claim: dict[str, Any]) -> Decided:
     """Within each group of settings the metric falls from one value of the key `along` to the next."""
     return _along(run, claim, ">", lambda earlier, later: later < earlier)
 
 
-def _rises_along(run: records.Run, claim: dict[str, Any]) -> dict[str, Any]:
+def _rises_along(run: records.Run, claim: dict[str, Any]) -> Decided:
     """It rises, or falls by no more than `margin` on the way (0 if not given), and is higher at the end."""
     margin = claim.get("margin", 0.0)
     return _along(run, claim, "<", lambda earlier, later: later > earlier - margin, last_above_first=True)
@@ -69,69 +73,71 @@ def _rises_along(run: records.Run, claim: dict[str, Any]) -> dict[str, Any]:
 def _along(
     run: records.Run, claim: dict[str, Any], sign: str, good_step: Callable[[float, float], bool], *,
     last_above_first: bool = False,
-) -> dict[str, Any]:  # fmt: skip
+) -> Decided:  # fmt: skip
     groups: dict[str, list[tuple[Any, float]]] = {}
     for setting in find(run, claim["left"]):
         label, name = flat_label(setting), _named(setting, claim)
         mean = values(run, setting, claim["metric"], claim.get("at", "final")).mean
         groups.setdefault(name, []).append((label[claim["along"]], mean))
-    told, good = [], []
+    evidence, good = [], []
     for name, points in groups.items():
         means = [mean for _, mean in sorted(points)]
         steps = all(good_step(earlier, later) for earlier, later in itertools.pairwise(means))
         good.append(steps and (means[-1] > means[0] or not last_above_first))
-        told.append(f"{name}: {(f' {sign} ' if good[-1] else ', ').join(map(number, means))}")
-    return _decided(good, told)
+        evidence.append(f"{name}: {(f' {sign} ' if good[-1] else ', ').join(map(number, means))}")
+    return _decided(good, evidence)
 
 
-def _above_own(run: records.Run, claim: dict[str, Any]) -> dict[str, Any]:
+def _above_own(run: records.Run, claim: dict[str, Any]) -> Decided:
     """The metric is above another one of the same runs, by more than `margin`."""
     return _against_own(run, claim, lambda a, b: a > b + claim["margin"])
 
 
-def _near_own(run: records.Run, claim: dict[str, Any]) -> dict[str, Any]:
+def _near_own(run: records.Run, claim: dict[str, Any]) -> Decided:
     """The metric is within `margin` of another one of the same runs."""
     return _against_own(run, claim, lambda a, b: abs(a - b) <= claim["margin"])
 
 
-def _below(run: records.Run, claim: dict[str, Any]) -> dict[str, Any]:
+def _below(run: records.Run, claim: dict[str, Any]) -> Decided:
     """The metric of every single run is below `margin`."""
-    told, good = [], []
+    evidence, good = [], []
     for setting in find(run, claim["left"]):
         found = values(run, setting, claim["metric"], "final").numbers
         if found.size:
             good.append(bool(found.max() < claim["margin"]))
-            told.append(f"{_named(setting, claim)}: at most {found.max():.2g}, mean {found.mean():.2g}")
-    return _decided(good, told)
+            evidence.append(f"{_named(setting, claim)}: at most {found.max():.2g}, mean {found.mean():.2g}")
+    return _decided(good, evidence)
 
 
-def _above(run: records.Run, claim: dict[str, Any]) -> dict[str, Any]:
+def _above(run: records.Run, claim: dict[str, Any]) -> Decided:
     """The mean of the metric over the runs of every setting is above `margin`."""
-    told, good = [], []
+    evidence, good = [], []
     for setting in find(run, claim["left"]):
         mean = values(run, setting, claim["metric"], "final").mean
         good.append(mean > claim["margin"])
-        told.append(f"{_named(setting, claim)}: {number(mean)}")
-    return _decided(good, told)
+        evidence.append(f"{_named(setting, claim)}: {number(mean)}")
+    return _decided(good, evidence)
 
 
-def _all_pairs(run: records.Run, claim: dict[str, Any], good: Callable[[float, float], bool]) -> dict[str, Any]:
+def _all_pairs(run: records.Run, claim: dict[str, Any], good: Callable[[float, float], bool]) -> Decided:
     metric, at = claim["metric"], claim.get("at", "final")
-    told, held = [], []
+    evidence, held = [], []
     for name, left, right in _matches(run, claim):
         a, b = values(run, left, metric, at), values(run, right, metric, at)
         held.append(good(a.mean, b.mean))
-        told.append(f"{name + ': ' if name else ''}{number(a.mean)} against {number(b.mean)}{_sure(a, b)}")
-    return _decided(held, told, most=claim.get("most", False))
+        evidence.append(f"{name + ': ' if name else ''}{number(a.mean)} against {number(b.mean)}{_sure(a, b)}")
+    return _decided(held, evidence, most=claim.get("most", False))
 
 
-def _against_own(run: records.Run, claim: dict[str, Any], good: Callable[[float, float], bool]) -> dict[str, Any]:
-    told, held = [], []
+def _against_own(run: records.Run, claim: dict[str, Any], good: Callable[[float, float], bool]) -> Decided:
+    evidence, held = [], []
     for setting in find(run, claim["left"]):
         mine, other = (values(run, setting, claim[key], "final") for key in ("metric", "than"))
         held.append(good(mine.mean, other.mean))
-        told.append(f"{_named(setting, claim)}: {number(mine.mean)} against {number(other.mean)}{_sure(mine, other)}")
-    return _decided(held, told)
+        evidence.append(
+            f"{_named(setting, claim)}: {number(mine.mean)} against {number(other.mean)}{_sure(mine, other)}"
+        )
+    return _decided(held, evidence)
 
 
 def _sure(mine: Values, other: Values) -> str:
@@ -139,48 +145,49 @@ def _sure(mine: Values, other: Values) -> str:
     runs = mine.numbers.size
     if runs < 2 or mine.runs != other.runs:
         return ""
-    gaps = mine.numbers - other.numbers
-    return f" ({gaps.mean():+.4f} ± {gaps.std(ddof=1) / math.sqrt(runs):.4f})"
+    differences = mine.numbers - other.numbers
+    return f" ({differences.mean():+.4f} ± {differences.std(ddof=1) / math.sqrt(runs):.4f})"
 
 
-def _named(setting: dict[str, Any], claim: dict[str, Any]) -> str:
+def _named(setting: SettingRecord, claim: dict[str, Any]) -> str:
     label = flat_label(setting)
     return ", ".join(str(label.get(key)) for key in claim.get("by", []))
 
 
-def _falls(run: records.Run, claim: dict[str, Any]) -> dict[str, Any]:
+def _falls(run: records.Run, claim: dict[str, Any]) -> Decided:
     """After a fifth of the run the metric is higher than in its last tenth."""
-    told, good = [], []
+    evidence, good = [], []
     for setting in find(run, claim["left"]):
         early = values(run, setting, claim["metric"], "fifth")
         late = values(run, setting, claim["metric"], "last_tenth")
         good.append(late.mean < early.mean)
         label = _named(setting, claim)
-        told.append(
+        evidence.append(
             f"{label + ': ' if label else ''}{number(early.mean)} after a fifth, {number(late.mean)} in the last tenth"
             f"{_sure(late, early)}"
         )
-    return _decided(good, told)
+    return _decided(good, evidence)
 
 
-def _common_factor(run: records.Run, claim: dict[str, Any]) -> dict[str, Any]:
+def _common_factor(run: records.Run, claim: dict[str, Any]) -> Decided:
     """Ours / published is the same for all numbers of a source, up to `spread` (relative)."""
-    ratios = [v["ours"] / v["published"] for v in run.manifest["verdicts"]
-              if v["source"] == claim["source"] and v["ours"] is not None]  # fmt: skip
+    ratios = [v.ours / v.published for v in run.manifest.verdicts if v.source == claim["source"] and v.ours is not None]
     if not ratios:
-        return {"holds": None, "evidence": "no numbers"}
+        return None, "no numbers"
     spread = max(ratios) / min(ratios) - 1
-    told = [f"ratios {min(ratios):.4f} to {max(ratios):.4f}, mean {np.mean(ratios):.4f}, spread {100 * spread:.2f} %"]
-    return _decided([spread <= claim["spread"]], told)
+    evidence = [
+        f"ratios {min(ratios):.4f} to {max(ratios):.4f}, mean {np.mean(ratios):.4f}, spread {100 * spread:.2f} %"
+    ]
+    return _decided([spread <= claim["spread"]], evidence)
 
 
-def _decided(good: list[bool], told: list[str], *, most: bool = False) -> dict[str, Any]:
+def _decided(good: list[bool], evidence: list[str], *, most: bool = False) -> Decided:
     """Holds in all cases, or in more than half of them where the paper says "in most cases"."""
     if not good:
-        return {"holds": None, "evidence": "the data for it is not here"}
+        return None, "its data is not on this machine"
     held = f"{sum(good)} of {len(good)}: " if len(good) > 1 else ""
     holds = 2 * sum(good) > len(good) if most else all(good)
-    return {"holds": holds, "evidence": held + "; ".join(told)}
+    return holds, held + "; ".join(evidence)
 
 
 CLAIMS = {

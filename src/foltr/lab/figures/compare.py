@@ -1,11 +1,14 @@
-"""What a run says about a paper: a verdict for each published number, each conclusion, each pair of methods."""
+"""A run against a paper: a verdict for each published number, and tables of two methods with their significance."""
 
 import math
 from typing import Any, NamedTuple
 
 import polars as pl
+from msgspec.structs import replace
 
 from foltr.lab import records
+from foltr.lab.records import Comparison, ComparisonRow, SettingRecord, Verdict
+from foltr.lab.reporting.labels import data_name
 from foltr.lab.spec.setting import flat
 from foltr.types import Array
 
@@ -33,29 +36,29 @@ class Values(NamedTuple):
         return Values(self.numbers[[self.runs.index(one) for one in runs]], self.data, runs)
 
 
-def flat_label(setting: dict[str, Any]) -> Label:
+def flat_label(setting: SettingRecord) -> Label:
     """Every key of a resolved setting, flat, and its part."""
-    return flat(setting["resolved"])
+    return flat(setting.resolved)
 
 
-def find(run: records.Run, where: Label) -> list[dict[str, Any]]:
+def find(run: records.Run, where: Label) -> list[SettingRecord]:
     """Settings whose keys have these values."""
 
-    def fits(setting: dict[str, Any]) -> bool:
+    def fits(setting: SettingRecord) -> bool:
         label = flat_label(setting)
         return all(label.get(key) == value for key, value in where.items())
 
-    return [setting for setting in run.manifest["settings"] if fits(setting)]
+    return [setting for setting in run.manifest.settings if fits(setting)]
 
 
-def values(run: records.Run, setting: dict[str, Any], metric: str, at: str) -> Values:
+def values(run: records.Run, setting: SettingRecord, metric: str, at: str) -> Values:
     """A metric of every single run: at the "first", "fifth" (20 %), "last_tenth", "final" round, or over "all"."""
-    mine = run.rows.filter(pl.col("setting") == setting["index"])
-    named = f"{setting['data']['name']} ({setting['data']['note']})"
+    mine = records.whole(run.rows).filter(pl.col("setting") == setting.index)
+    named = data_name(setting.data) if setting.data else "unnamed data"
     if at in ("final", "all"):
         chosen = records.summary(mine).filter(pl.col("metric") == metric).sort("fold", "seed")
         return Values(chosen["value"].to_numpy(), named, chosen.select("fold", "seed").rows())
-    rows, last = mine.filter(pl.col("metric") == metric), setting["rounds"]
+    rows, last = mine.filter(pl.col("metric") == metric), setting.rounds
     if at == "first":
         rows = rows.filter(pl.col("round") == 1)
     elif at == "fifth":
@@ -67,42 +70,32 @@ def values(run: records.Run, setting: dict[str, Any], metric: str, at: str) -> V
     return Values(means["value"].to_numpy(), named, means.select("fold", "seed").rows())
 
 
-def verdicts(run: records.Run, figure: dict[str, Any], missing: list[str]) -> list[dict[str, Any]]:
+def verdicts(run: records.Run, figure: dict[str, Any], missing: list[str]) -> list[Verdict]:
     """One for each published number."""
-    said = []
+    found = []
     for block in figure.get("expected", []):
         for *keys, published in block["rows"]:
             where = {**block.get("where", {}), **dict(zip(block["by"], keys, strict=True))}
-            said.append(_verdict(run, block, where, float(published), missing))
-    return [row for row in said if row["verdict"] != _LEFT_OUT]
+            found.append(_verdict(run, block, where, float(published), missing))
+    return [row for row in found if row.verdict != _LEFT_OUT]
 
 
-def _verdict(
-    run: records.Run, block: dict[str, Any], where: Label, published: float, missing: list[str]
-) -> dict[str, Any]:
+def _verdict(run: records.Run, block: dict[str, Any], where: Label, published: float, missing: list[str]) -> Verdict:
     at = block.get("at", "final")
     words = ", ".join(f"{_short(key)} {value}" if not isinstance(value, str) else value for key, value in where.items())
-    row: dict[str, Any] = {
-        "what": f"{words}: {block['metric']}" + ("" if at in ("final", "all") else f" {at.replace('_', ' ')}"),
-        "published": published,
-        "source": block.get("source", "as published"),
-        "tolerance": block["tolerance"],
-        "where": where,
-        "metric": block["metric"],
-        "at": at,
-    }
+    row = Verdict(
+        what=f"{words}: {block['metric']}" + ("" if at in ("final", "all") else f" {at.replace('_', ' ')}"),
+        published=published, verdict=_LEFT_OUT, tolerance=block["tolerance"],
+        source=block.get("source", "as published"), data=str(where.get("data.name", "")), where=where,
+        metric=block["metric"], at=at,
+    )  # fmt: skip
     found = find(run, where)
     if not found:
-        gone = where.get("data.name") in missing or not run.manifest["settings"]
-        return row | {
-            "ours": None, "sd": None, "runs": 0, "data": str(where.get("data.name", "")),
-            "verdict": "data missing" if gone else _LEFT_OUT,
-        }  # fmt: skip
+        absent = where.get("data.name") in missing or not run.manifest.settings
+        return replace(row, verdict="data missing") if absent else row
     ours = values(run, found[0], block["metric"], at)
-    row |= {"ours": ours.mean, "sd": ours.sd, "runs": int(ours.numbers.size), "data": ours.data}
-    if run.manifest.get("quick"):
-        return row | {"verdict": "quick form: not judged"}
-    return row | {"verdict": judge(ours.mean, published, block["tolerance"])}
+    verdict = "quick form: not judged" if run.manifest.quick else judge(ours.mean, published, block["tolerance"])
+    return replace(row, ours=ours.mean, sd=ours.sd, runs=int(ours.numbers.size), data=ours.data, verdict=verdict)
 
 
 def judge(ours: float, published: float, tolerance: str) -> str:
@@ -114,7 +107,7 @@ def judge(ours: float, published: float, tolerance: str) -> str:
     return "reproduced" if abs(off) <= float(tolerance) + 1e-12 else f"off by {off:+.4f}"
 
 
-def comparisons(run: records.Run, figure: dict[str, Any], test: Any) -> list[dict[str, Any]]:
+def comparisons(run: records.Run, figure: dict[str, Any], test: Any) -> list[Comparison]:
     """Tables of two methods side by side over the runs both have; `test(left, right) -> (t, p)` is a paired test."""
     tables = []
     for block in figure.get("comparison", []):
@@ -125,17 +118,17 @@ def comparisons(run: records.Run, figure: dict[str, Any], test: Any) -> list[dic
             if left and right:
                 rows.append(_compared(run, block, entry, left[0], right[0], count, test))
         if rows:
-            tables.append({"title": block["title"], "rows": rows})
+            tables.append(Comparison(block["title"], rows))
     return tables
 
 
 def _compared(
     run: records.Run, block: dict[str, Any], entry: dict[str, Any], left: Any, right: Any, count: int, test: Any
-) -> dict[str, Any]:
+) -> ComparisonRow:
     a, b = (values(run, side, block["metric"], block.get("at", "final")) for side in (left, right))
     shared = [one for one in a.runs if one in b.runs]
     mine, other = a.of(shared), b.of(shared)
-    # where no run has its twin, the means are all there is to say
+    # without runs in common, only the means can be compared
     means = (mine.mean, other.mean) if shared else (a.mean, b.mean)
     p = test(mine.numbers, other.numbers)[1]
     tested = math.isfinite(p)
@@ -145,11 +138,11 @@ def _compared(
     note = ""
     if published is not None and ours != published:
         note = f"published: {published or 'no significant difference'}"
-    return {
-        "setting": entry["name"], "left": means[0], "right": means[1], "difference": means[0] - means[1],
-        "p": p if tested else None, "corrected_p": corrected, "runs": len(shared), "mark": ours,
-        "published_mark": published, "note": note,
-    }  # fmt: skip
+    return ComparisonRow(
+        setting=entry["name"], left=means[0], right=means[1], difference=means[0] - means[1],
+        p=p if tested else None, corrected_p=corrected, runs=len(shared), mark=ours,
+        published_mark=published, note=note,
+    )  # fmt: skip
 
 
 def _mark(difference: float, corrected_p: float | None) -> str:

@@ -14,7 +14,10 @@ import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from foltr.errors import InputError
+import msgspec
+
+from foltr.errors import InputError, SpecError
+from foltr.lab.records import FigureRecord
 from foltr.lab.spec.parse import parsed_override, plan
 from foltr.lab.spec.setting import Plan, flat, resolved
 
@@ -32,6 +35,15 @@ class Figure(NamedTuple):
     source: str
     content: dict[str, Any]  # the whole TOML
     text: str
+
+
+def drawing_of(figure: Figure) -> FigureRecord:
+    """How the figure is drawn; its table `figure` is checked here, before anything runs."""
+    drawing = {"id": figure.id, "question": figure.question, **figure.content.get("figure", {})}
+    try:
+        return msgspec.convert(drawing, FigureRecord)
+    except msgspec.ValidationError as problem:
+        raise SpecError(f"figure {figure.id}, table figure: {problem}") from None
 
 
 def ids() -> list[str]:

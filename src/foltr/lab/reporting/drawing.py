@@ -17,8 +17,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from foltr.lab.records import Run
-from foltr.lab.reporting.labels import metric_name, picture_name
+from foltr.lab.records import Manifest, Run, Trend
+from foltr.lab.reporting.labels import figure_of, metric_name, picture_name
 from foltr.lab.reporting.layout import Layout, Look, Panel, layout
 from foltr.lab.reporting.series import (
     Cloud,
@@ -55,7 +55,7 @@ def draw(run: Run, metric: str) -> Figure:
     width, height = SIZES[wide]
     figure = sheet(width, height * high, plan.names)
     x, scales = _x_axis(run.manifest)
-    shared = (run.manifest.get("figure") or {}).get("share_y", True)
+    shared = figure_of(run.manifest).share_y
     firsts: dict[str, Axes] = {}
     for panel, (row, column) in zip(plan.panels, places, strict=True):
         axes = figure.add_subplot(high, wide, row * wide + column + 1, sharey=firsts.get(panel.row) if shared else None)
@@ -97,12 +97,12 @@ def place(number: int, columns: int, wide: int) -> tuple[int, int]:
     return row * -(-columns // wide) + column // wide, column % wide
 
 
-def _x_axis(manifest: dict[str, Any]) -> tuple[str, dict[int, float]]:
+def _x_axis(manifest: Manifest) -> tuple[str, dict[int, float]]:
     """The axis' name, and what one round is worth on it for each setting."""
-    settings = manifest.get("settings") or []
-    if (manifest.get("figure") or {}).get("x") == "interactions":
-        return "interactions", {s["index"]: interactions_a_round(s) for s in settings}
-    return "rounds", {s["index"]: 1.0 for s in settings}
+    settings = manifest.settings
+    if figure_of(manifest).x == "interactions":
+        return "interactions", {s.index: interactions_a_round(s) for s in settings}
+    return "rounds", {s.index: 1.0 for s in settings}
 
 
 def frame(axes: Axes, title: str) -> None:
@@ -183,7 +183,8 @@ MANY = 10_000  # from here on numbers are shortened
 
 def draw_trend(run: Run, *metrics: str) -> Figure:
     """Panels share their y axis; x is each panel's own."""
-    trend, panels = run.manifest["figure"]["trend"], trend_lines(run, *metrics)
+    trend, panels = figure_of(run.manifest).trend, trend_lines(run, *metrics)
+    assert trend is not None
     names = list(dict.fromkeys(group.name for panel in panels.values() for group in panel))
     wide = across(len(panels))
     high = -(-len(panels) // wide)
@@ -201,18 +202,17 @@ def draw_trend(run: Run, *metrics: str) -> Figure:
         axes.set_ylabel(wrapped(picture_name(run.manifest, metrics), 0.8 * height) if column == 0 else "")
         axes.set_xlabel(wrapped(x_name(trend, title), 0.9 * width / wide))
     if first is not None:
-        wanted = trend.get("log_y", False)
-        log = bool(wanted) if isinstance(wanted, bool) else set(metrics) <= set(wanted)
+        log = trend.log_y if isinstance(trend.log_y, bool) else set(metrics) <= set(trend.log_y)
         _scale_y(first, [group for panel in panels.values() for group in panel], log=log)
     legend(figure, [(Line2D([], [], **_trend_style(slot)), name) for slot, name in enumerate(names)])
     return figure
 
 
-def _scale_x(axes: Axes, panel: list[TrendLine], trend: dict[str, Any]) -> None:
+def _scale_x(axes: Axes, panel: list[TrendLine], trend: Trend) -> None:
     """An x of 0 has no place on a logarithmic axis, so its panel has none."""
     values = [x for group in panel for x, _, _ in group.points]
-    if trend.get("log") and min(values, default=1) > 0:
-        few = isinstance(trend["x"], dict) and _few_decades(values)
+    if trend.log and min(values, default=1) > 0:
+        few = isinstance(trend.x, dict) and _few_decades(values)
         _logarithmic(axes.set_xscale, axes.xaxis, few=few)
     else:
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=all(x.is_integer() for x in values)))

@@ -1,8 +1,4 @@
-"""What to call things: settings, the keys that a sweep varies, metrics, data sets.
-
-A setting is one entry of the manifest's `settings`; its `label` holds the swept keys only,
-`resolved` holds all.
-"""
+"""Names and numbers as a reader sees them: settings, swept keys, metrics, data sets; digits, differences, durations."""
 
 import json
 import math
@@ -10,15 +6,22 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any
 
-Setting = dict[str, Any]
+from foltr.lab.records import Data, FigureRecord, Manifest, SettingRecord
+
+NOTHING = "–"
 
 
-def value_of(setting: Setting, key: str) -> Any:
+def figure_of(manifest: Manifest) -> FigureRecord:
+    """How the run is to be drawn; without a figure, all defaults."""
+    return manifest.figure or FigureRecord()
+
+
+def value_of(setting: SettingRecord, key: str) -> Any:
     """The value of a dotted key: from the label, else from the resolved spec, else None."""
-    label = setting.get("label") or {}
+    label = setting.label
     if key in label:
         return label[key]
-    place: Any = setting.get("resolved") or {}
+    place: Any = setting.resolved
     for part in key.split("."):
         if not isinstance(place, dict) or part not in place:
             return None
@@ -26,9 +29,9 @@ def value_of(setting: Setting, key: str) -> Any:
     return place
 
 
-def swept_keys(settings: list[Setting]) -> list[str]:
+def swept_keys(settings: list[SettingRecord]) -> list[str]:
     """Keys that tell the settings apart, in the order in which they were written."""
-    keys = dict.fromkeys(key for setting in settings for key in setting.get("label") or {})
+    keys = dict.fromkeys(key for setting in settings for key in setting.label)
     return [key for key in keys if len({plain(value_of(setting, key)) for setting in settings}) > 1]
 
 
@@ -49,40 +52,44 @@ def spoken(key: str, value: Any) -> str:
     return f"{KEY_NAMES.get(key) or (table if last == 'kind' else last)} {plain(value)}"
 
 
-def described(setting: Setting, keys: list[str]) -> str:
+def described(setting: SettingRecord, keys: list[str]) -> str:
     """The setting's values of some keys in a row; keys that it does not have are left out."""
     pairs = [(key, value_of(setting, key)) for key in keys]
     return ", ".join(spoken(key, value) for key, value in pairs if value is not None)
 
 
-def setting_name(setting: Setting) -> str:
-    """Its title, else what the sweep varies, else that it is alone."""
-    title = str(setting.get("title") or "")
-    return title or described(setting, list(setting.get("label") or {})) or "the only setting"
+def setting_name(setting: SettingRecord) -> str:
+    """Its title, else the values that the sweep varies."""
+    return setting.title or label_name(setting.label)
 
 
-def figure_metrics(manifest: dict[str, Any]) -> list[str]:
+def label_name(label: dict[str, Any]) -> str:
+    """ "perfect, ε 1.2": the values that the sweep varies."""
+    return ", ".join(spoken(key, value) for key, value in label.items() if value is not None) or "the only setting"
+
+
+def figure_metrics(manifest: Manifest) -> list[str]:
     """Metrics that the figure of a paper is about; empty where the run belongs to none."""
-    figure = manifest.get("figure") or {}
-    return list(figure.get("metrics") or filter(None, [figure.get("metric")]))
+    figure = figure_of(manifest)
+    return list(figure.metrics or filter(None, [figure.metric]))
 
 
-def scatter_metrics(manifest: dict[str, Any]) -> set[str]:
-    """Places and grades of a scatter's points: they measure nothing, so no curve and no table shows them."""
-    scatter = (manifest.get("figure") or {}).get("scatter") or {}
-    return {scatter[key] for key in ("x", "y", "grade") if key in scatter}
+def scatter_metrics(manifest: Manifest) -> set[str]:
+    """Coordinates and grades of a scatter's points: no measurements, so no curve and no table shows them."""
+    scatter = figure_of(manifest).scatter
+    return {scatter.x, scatter.y, scatter.grade} if scatter else set()
 
 
 def metric_name(metric: str) -> str:
     return METRIC_NAMES.get(metric, metric.replace("_", " "))
 
 
-def picture_name(manifest: dict[str, Any], metrics: Sequence[str]) -> str:
+def picture_name(manifest: Manifest, metrics: Sequence[str]) -> str:
     """What a picture shows: its only metric, or what a trend calls those that it draws together."""
-    trend, names = (manifest.get("figure") or {}).get("trend") or {}, [metric_name(metric) for metric in metrics]
-    if not trend.get("metrics"):
+    trend, names = figure_of(manifest).trend, [metric_name(metric) for metric in metrics]
+    if trend is None or not trend.metrics:
         return names[0]
-    return trend.get("y") or shared_start(names).removesuffix(", ") or ", ".join(names)
+    return trend.y or shared_start(names).removesuffix(", ") or ", ".join(names)
 
 
 def shared_start(names: list[str]) -> str:
@@ -91,23 +98,21 @@ def shared_start(names: list[str]) -> str:
     return "".join(f"{head[0]}, " for head in takewhile(lambda head: len(set(head)) == 1, heads))
 
 
-def is_synthetic(data: dict[str, Any]) -> bool:
-    return "synthetic" in f"{data.get('name', '')} {data.get('note', '')}".lower()
+def is_synthetic(data: Data) -> bool:
+    return "synthetic" in f"{data.name} {data.note}".lower()
 
 
-def data_name(data: dict[str, Any]) -> str:
+def data_name(data: Data) -> str:
     """ "mq2007 (85 % sample)"."""
-    name, note = str(data.get("name") or "unnamed data"), data.get("note")
-    return f"{name} ({note})" if note else name
+    return f"{data.name} ({data.note})" if data.note else data.name
 
 
-def data_sets(settings: list[Setting]) -> list[dict[str, Any]]:
+def data_sets(settings: list[SettingRecord]) -> list[Data]:
     """Each data set once, in the order of the settings."""
-    found = {json.dumps(data, sort_keys=True): data for setting in settings if (data := setting.get("data"))}
-    return list(found.values())
+    return list(dict.fromkeys(setting.data for setting in settings if setting.data is not None))
 
 
-def data_names(settings: list[Setting]) -> str:
+def data_names(settings: list[SettingRecord]) -> str:
     """All of them in a row, for a caption."""
     return " and ".join(map(data_name, data_sets(settings))) or "unnamed data"
 
@@ -122,14 +127,11 @@ METRIC_NAMES = {
     "retrained": "retrained, 9H-0M",
     "offline_mrr@10": "offline MRR@10",
     "online_ndcg@10": "online nDCG@10",
-    "online_discounted": "online performance",
+    "discounted_online_ndcg": "discounted online nDCG@10",
     "online_max_rr": "online MaxRR",
     "online_max_rr_first": "online MaxRR, first update",
     "online_max_rr_last_tenth": "online MaxRR, last tenth",
 }
-
-
-NOTHING = "–"
 
 
 def number(value: float | int | None, digits: int | None = None) -> str:

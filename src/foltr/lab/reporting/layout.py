@@ -5,7 +5,8 @@ Plain data only; nothing here draws. A line keeps its slot (and so its colour) i
 
 from typing import Any, NamedTuple
 
-from foltr.lab.reporting.labels import Setting, described, plain, spoken, swept_keys, value_of
+from foltr.lab.records import Data, FigureRecord, Manifest, Published, SettingRecord
+from foltr.lab.reporting.labels import described, figure_of, plain, spoken, swept_keys, value_of
 
 COLOURS, STYLES = 6, 4  # that a reader can tell apart
 USUAL_COLUMNS, USUAL_ROWS = "users.clicks", "data.name"
@@ -45,24 +46,23 @@ class Layout(NamedTuple):
     columns: int  # distinct values of the column key
 
 
-def layout(manifest: dict[str, Any], metric: str | None = None) -> Layout:
+def layout(manifest: Manifest, metric: str | None = None) -> Layout:
     """Panels for one metric; the figure's own keys where it names them, else a sensible choice."""
-    settings: list[Setting] = manifest.get("settings") or []
-    figure = manifest.get("figure") or {}
+    settings, figure = manifest.settings, figure_of(manifest)
     row_keys, column_keys, line_keys = _keys(settings, figure)
     slots, names, looks = _slots(settings, line_keys)
     colours = {index: looks[slot].colour for index, slot in slots.items()}
-    cells: dict[tuple[str, str], list[Setting]] = {}
+    cells: dict[tuple[str, str], list[SettingRecord]] = {}
     rows = list(dict.fromkeys(_heading(s, row_keys) for s in settings))
     columns = list(dict.fromkeys(_heading(s, column_keys) for s in settings))
     for setting in settings:
         cells.setdefault((_heading(setting, row_keys), _heading(setting, column_keys)), []).append(setting)
-    published = [p for p in figure.get("published") or [] if p.get("metric", figure.get("metric")) == metric]
+    published = [p for p in figure.published if (p.metric or figure.metric) == metric]
     panels = [
         Panel(
             row,
             column,
-            [Line(s["index"], slots[s["index"]]) for s in cells.get((row, column), [])],
+            [Line(s.index, slots[s.index]) for s in cells.get((row, column), [])],
             _points(published, cells.get((row, column), []), colours),
         )
         for row in rows
@@ -71,24 +71,24 @@ def layout(manifest: dict[str, Any], metric: str | None = None) -> Layout:
     return Layout(panels, names, looks, len(columns))
 
 
-def baseline_groups(manifest: dict[str, Any]) -> list[list[int]]:
+def baseline_groups(manifest: Manifest) -> list[list[int]]:
     """Settings to compare: those of one panel and one data set; all of a data set if panels hold one each."""
-    settings = {s["index"]: s for s in manifest.get("settings") or []}
+    settings = {s.index: s for s in manifest.settings}
     panels = [[line.setting for line in panel.lines] for panel in layout(manifest).panels]
     if all(len(panel) < 2 for panel in panels):
         panels = [list(settings)]
-    groups: dict[tuple[int, str], list[int]] = {}
+    groups: dict[tuple[int, str, str], list[int]] = {}
     for place, panel in enumerate(panels):
         for index in panel:
-            data = settings[index].get("data") or {}
-            groups.setdefault((place, f"{data.get('name')} {data.get('checksum')}"), []).append(index)
+            data = settings[index].data or Data()
+            groups.setdefault((place, data.name, data.checksum), []).append(index)
     return list(groups.values())
 
 
-def _keys(settings: list[Setting], figure: dict[str, Any]) -> tuple[list[str], list[str], list[str]]:
+def _keys(settings: list[SettingRecord], figure: FigureRecord) -> tuple[list[str], list[str], list[str]]:
     swept = swept_keys(settings)
-    rows, columns = _listed(figure.get("rows")), _listed(figure.get("columns"))
-    named = list(figure.get("lines") or [])
+    rows, columns = _listed(figure.rows), _listed(figure.columns)
+    named = list(figure.lines)
     if not rows and not columns and len(swept) > 1:  # with a single key, lines in one panel compare best
         free = [key for key in swept if key not in named]
         columns = [key for key in [USUAL_COLUMNS, *free] if key in free][:1]
@@ -97,16 +97,16 @@ def _keys(settings: list[Setting], figure: dict[str, Any]) -> tuple[list[str], l
     return rows, columns, [*named, *rest]  # a key left out would merge lines that differ
 
 
-def _listed(keys: str | list[str] | None) -> list[str]:
-    return [keys] if isinstance(keys, str) else keys or []
+def _listed(keys: str | list[str]) -> list[str]:
+    return [keys] if isinstance(keys, str) else keys
 
 
-def _slots(settings: list[Setting], keys: list[str]) -> tuple[dict[int, int], list[str], list[Look]]:
+def _slots(settings: list[SettingRecord], keys: list[str]) -> tuple[dict[int, int], list[str], list[Look]]:
     """setting -> slot; then by slot its name (the settings' common title, else the keys' values) and look."""
-    combinations = {s["index"]: tuple(plain(value_of(s, key)) for key in keys) for s in settings}
+    combinations = {s.index: tuple(plain(value_of(s, key)) for key in keys) for s in settings}
     order = list(dict.fromkeys(combinations.values()))
-    members = [[s for s in settings if combinations[s["index"]] == combination] for combination in order]
-    titles = [{str(s.get("title") or "") for s in group} for group in members]
+    members = [[s for s in settings if combinations[s.index] == combination] for combination in order]
+    titles = [{s.title for s in group} for group in members]
     common = [next(iter(found)) if len(found) == 1 else "" for found in titles]
     if not all(common) or len(set(common)) < len(common):
         common = [described(group[0], keys) or "mean over runs" for group in members]
@@ -130,24 +130,23 @@ def _looks(combinations: list[tuple[str, ...]]) -> list[Look]:
     return [Look(slot % COLOURS, slot // COLOURS % STYLES) for slot in range(len(combinations))]
 
 
-def _heading(setting: Setting, keys: list[str]) -> str:
+def _heading(setting: SettingRecord, keys: list[str]) -> str:
     values = {key: value_of(setting, key) for key in keys}
     return " · ".join(spoken(key, value) for key, value in values.items() if value is not None)
 
 
-def _points(published: list[dict[str, Any]], settings: list[Setting], colours: dict[int, int]) -> list[Point]:
+def _points(published: list[Published], settings: list[SettingRecord], colours: dict[int, int]) -> list[Point]:
     points = []
     for point in published:
-        owners = [s for s in settings if _belongs(point.get("label") or {}, s)]
-        if owners and point.get("value") is not None:
-            found = {colours[owner["index"]] for owner in owners}
+        owners = [s for s in settings if _belongs(point.label, s)]
+        if owners:
+            found = {colours[owner.index] for owner in owners}
             colour = found.pop() if len(found) == 1 else None
-            series = str(point.get("series") or "published")
-            points.append(Point(series, point["round"], point["value"], owners[0]["index"], colour))
+            points.append(Point(point.series, point.round, point.value, owners[0].index, colour))
     return points
 
 
-def _belongs(label: dict[str, Any], setting: Setting) -> bool:
+def _belongs(label: dict[str, Any], setting: SettingRecord) -> bool:
     """Every key that the setting knows must agree; keys that it does not know say nothing."""
     found = {key: value_of(setting, key) for key in label}
     return all(plain(label[key]) == plain(value) for key, value in found.items() if value is not None)

@@ -6,19 +6,29 @@ turns a run into plain data (words and numbers); the templates decide how it loo
 
 import contextlib
 import datetime
-import json
 from pathlib import Path
 from typing import Any
 
-from foltr.atomic import write_text
+from foltr.atomic import dump_json, write_text
 from foltr.errors import InputError
-from foltr.lab.records import Run, read
+from foltr.lab.records import (
+    Claim,
+    Comparison,
+    ComparisonRow,
+    Data,
+    Manifest,
+    Run,
+    SettingRecord,
+    Verdict,
+    read,
+)
 from foltr.lab.reporting.labels import (
     KEY_NAMES,
     data_name,
     data_sets,
     difference,
     duration,
+    figure_of,
     is_synthetic,
     mean_sd,
     metric_name,
@@ -58,38 +68,38 @@ def render(sections: list[dict[str, Any]], title: str | None = None) -> str:
 def section(run: Run, place: int) -> dict[str, Any]:
     """Everything the template needs for one run; `place` keeps anchors of several runs apart."""
     manifest = run.manifest
-    figure = manifest.get("figure") or {}
+    figure = figure_of(manifest)
     return {
         "anchor": f"run-{place}",
-        "name": manifest.get("name") or figure.get("id") or f"run {manifest.get('run', '')}",
-        "figure_id": figure.get("id"),
-        "question": figure.get("question"),
-        "quick": bool(manifest.get("quick")),
-        "chosen": manifest.get("chosen"),
+        "name": manifest.name or figure.id or f"run {manifest.run}",
+        "figure_id": figure.id,
+        "question": figure.question,
+        "quick": manifest.quick,
+        "chosen": manifest.chosen,
         "data": data_facts(run),
         "size": _size(run),
-        "figures": [*([] if figure.get("matrix") else _figures(run, place)), *_scatters(run, place)],
+        "figures": [*([] if figure.matrix else _figures(run, place)), *_scatters(run, place)],
         "metric_tables": metric_tables(run),
-        "without_curves": figure.get("tables") == [] or bool(metric_tables(run)),
+        "without_curves": figure.tables == [] or bool(metric_tables(run)),
         "matrices": matrices(run),
         "gains": gains(run),
-        "verdicts": [_verdict(verdict) for verdict in manifest.get("verdicts") or []],
-        "verdict_summary": verdict_summary(manifest.get("verdicts") or []),
-        "claims": [_claim(claim) for claim in manifest.get("claims") or []],
-        "comparisons": [_comparison(table) for table in manifest.get("comparisons") or []],
+        "verdicts": [_verdict(verdict) for verdict in manifest.verdicts],
+        "verdict_summary": verdict_summary(manifest.verdicts),
+        "claims": [_claim(claim) for claim in manifest.claims],
+        "comparisons": [_comparison(table) for table in manifest.comparisons],
         "table": _settings_table(run),
         "significance": [_significance(run, metric) for metric in main_metrics(run)],
-        "remarks": manifest.get("remarks") or [],
+        "remarks": manifest.remarks,
         "privacy": {"columns": COLUMNS, "cards": privacy_cards(_settings(run))},
         "details": details(run),
     }
 
 
-def verdict_summary(verdicts: list[dict[str, Any]]) -> str:
+def verdict_summary(verdicts: list[Verdict]) -> str:
     """ "11 of 12 reproduced, 1 off"."""
     if not verdicts:
         return ""
-    states = [_state(str(verdict.get("verdict"))) for verdict in verdicts]
+    states = [_state(verdict.verdict) for verdict in verdicts]
     rest = [f"{states.count(state)} {words}" for state, words in REST.items() if state in states]
     return ", ".join([f"{states.count('good')} of {len(states)} reproduced", *rest])
 
@@ -98,8 +108,8 @@ def _state(verdict: str) -> str:
     return "good" if verdict == "reproduced" else "bad" if verdict.startswith("off") else "open"
 
 
-def _settings(run: Run) -> list[dict[str, Any]]:
-    return run.manifest.get("settings") or []
+def _settings(run: Run) -> list[SettingRecord]:
+    return run.manifest.settings
 
 
 def _size(run: Run) -> str:
@@ -107,7 +117,7 @@ def _size(run: Run) -> str:
     settings = _settings(run)
     words = [_count(len(settings), "setting")]
     for key, noun, many in (("runs", "run", "each"), ("rounds", "round", "a run")):
-        found = sorted({s[key] for s in settings if s.get(key)})
+        found = sorted({value for setting in settings if (value := getattr(setting, key))})
         if found:
             shown = _count(found[0], noun) if len(found) == 1 else f"{found[0]:,} to {found[-1]:,} {noun}s"
             words.append(shown if key == "runs" and len(settings) == 1 else f"{shown} {many}")
@@ -129,51 +139,50 @@ def _scatters(run: Run, place: int) -> list[dict[str, str]]:
     return [{"svg": scatter_svg(run, ids=f"r{place}s-"), "caption": scatter_caption(run)}] if clouds(run) else []
 
 
-def _verdict(verdict: dict[str, Any]) -> dict[str, Any]:
+def _verdict(verdict: Verdict) -> dict[str, Any]:
     return {
-        **{key: verdict.get(key) or "" for key in ("what", "data", "source", "tolerance", "verdict")},
-        "state": _state(str(verdict.get("verdict"))),
-        "published": number(verdict.get("published")),
-        "ours": mean_sd(verdict.get("ours"), verdict.get("sd"), verdict.get("runs") or 0),
-        "runs": number(verdict.get("runs")),
+        **{key: getattr(verdict, key) for key in ("what", "data", "source", "tolerance", "verdict")},
+        "state": _state(verdict.verdict),
+        "published": number(verdict.published),
+        "ours": mean_sd(verdict.ours, verdict.sd, verdict.runs),
+        "runs": number(verdict.runs),
     }
 
 
-def _claim(claim: dict[str, Any]) -> dict[str, Any]:
-    state, words = CLAIM_STATES.get(claim.get("holds"), CLAIM_STATES[None])
-    return {"claim": claim.get("claim"), "evidence": claim.get("evidence"), "state": state, "words": words}
+def _claim(claim: Claim) -> dict[str, Any]:
+    state, words = CLAIM_STATES[claim.holds]
+    return {"claim": claim.claim, "evidence": claim.evidence, "state": state, "words": words}
 
 
-def _comparison(table: dict[str, Any]) -> dict[str, Any]:
+def _comparison(table: Comparison) -> dict[str, Any]:
     """Titles read "A against B", which names the two columns."""
-    title = str(table.get("title") or "Comparison")
-    left, _, right = title.partition(" against ")
-    rows = [_compared(row) for row in table.get("rows") or []]
-    names = {"title": title, "left": left if right else "left", "right": right or "right"}
+    left, _, right = table.title.partition(" against ")
+    rows = [_compared(row) for row in table.rows]
+    names = {"title": table.title, "left": left if right else "left", "right": right or "right"}
     return {**names, "rows": rows, "differ": sum(row["differs"] for row in rows)}
 
 
-def _compared(row: dict[str, Any]) -> dict[str, Any]:
-    ours, published = row.get("mark"), row.get("published_mark")
+def _compared(row: ComparisonRow) -> dict[str, Any]:
+    published = row.published_mark
     return {
-        "setting": row.get("setting") or "",
-        "note": row.get("note") or "",
-        "numbers": _numbers(row.get("left"), row.get("right"), row.get("difference")),
-        "p": [p_value(row.get("p")), p_value(row.get("corrected_p"))],
-        "runs": number(row.get("runs")),
-        "mark": ours or NO_MARK,
+        "setting": row.setting,
+        "note": row.note,
+        "numbers": _numbers(row.left, row.right, row.difference),
+        "p": [p_value(row.p), p_value(row.corrected_p)],
+        "runs": number(row.runs),
+        "mark": row.mark or NO_MARK,
         "published_mark": "–" if published is None else published or NO_MARK,
-        "differs": published is not None and (ours or "") != published,
+        "differs": published is not None and row.mark != published,
     }
 
 
-def _numbers(left: float | None, right: float | None, gap: float | None) -> list[str]:
-    return [number(left), number(right), difference(gap, left)]
+def _numbers(left: float | None, right: float | None, between: float | None) -> list[str]:
+    return [number(left), number(right), difference(between, left)]
 
 
 def _settings_table(run: Run) -> dict[str, Any]:
     table = settings_table(run, None if len(metrics_of(run)) <= _WIDEST else main_metrics(run))
-    titled = any(setting.get("title") for setting in _settings(run)) or not table.keys
+    titled = any(setting.title for setting in _settings(run)) or not table.keys
     keys, metrics = [KEY_NAMES.get(key, key) for key in table.keys], [metric_name(m) for m in table.metrics]
     return {"titled": titled, "keys": keys, "metrics": metrics, "rows": table.rows}
 
@@ -182,7 +191,7 @@ _WIDEST = 40  # metrics; beyond that the table shows the main ones, and rows.par
 
 
 def _significance(run: Run, metric: str) -> dict[str, Any]:
-    names = {setting["index"]: setting_name(setting) for setting in _settings(run)}
+    names = {setting.index: setting_name(setting) for setting in _settings(run)}
     tests = [test for test in significance(run, metric) if test.pairs > 1]  # one run each: nothing to test
     rows = [
         {
@@ -209,47 +218,47 @@ REST = {"bad": "off", "open": "without verdict (data missing)"}
 
 def data_facts(run: Run) -> list[dict[str, Any]]:
     """Each data set once: name, whether it is synthetic, size, checksum."""
-    return [_data_set(data) for data in data_sets(run.manifest.get("settings") or [])]
+    return [_data_set(data) for data in data_sets(run.manifest.settings)]
 
 
-def _data_set(data: dict[str, Any]) -> dict[str, Any]:
-    facts = [f"{number(data[key])} {key}" for key in SIZES if key in data]
-    if data.get("normalize"):
-        facts.append(f"normalize {data['normalize']}")
+def _data_set(data: Data) -> dict[str, Any]:
+    facts = [f"{number(size)} {key}" for key in SIZES if (size := getattr(data, key)) is not None]
+    if data.normalize:
+        facts.append(f"normalize {data.normalize}")
     return {
         "name": data_name(data),
         "synthetic": is_synthetic(data),
         "facts": ", ".join(facts),
-        "checksum": data.get("checksum") or "none recorded",
+        "checksum": data.checksum or "none recorded",
     }
 
 
 def details(run: Run) -> dict[str, Any]:
     """What stands in the folded sections."""
     manifest = run.manifest
-    facts = [("run", manifest.get("run")), ("commit", manifest.get("commit") or "not recorded")]
-    facts += (manifest.get("versions") or {}).items()
-    facts += [(name.replace("_gb", " (GB)"), value) for name, value in (manifest.get("machine") or {}).items()]
-    facts += [(name, manifest[name]) for name in ("started", "finished") if manifest.get(name)]
-    settings = manifest.get("settings") or []
+    facts = [("run", manifest.run), ("commit", manifest.commit or "not recorded")]
+    facts += manifest.versions.items()
+    facts += [(name.replace("_gb", " (GB)"), value) for name, value in manifest.machine.items()]
+    facts += [(name, at) for name in ("started", "finished") if (at := getattr(manifest, name))]
+    settings = manifest.settings
     return {
         "facts": facts + _took(manifest, settings),
-        "times": [[setting_name(s), number(s.get("interactions")), duration(s.get("seconds"))] for s in settings],
-        "toml": manifest.get("spec_toml") or "",
-        "spec": json.dumps(manifest.get("spec") or {}, indent=2, ensure_ascii=False, default=str),
+        "times": [[setting_name(s), number(s.interactions), duration(s.seconds)] for s in settings],
+        "toml": manifest.spec_toml,
+        "spec": dump_json(manifest.spec),
     }
 
 
-def _took(manifest: dict[str, Any], settings: list[dict[str, Any]]) -> list[tuple[str, str]]:
+def _took(manifest: Manifest, settings: list[SettingRecord]) -> list[tuple[str, str]]:
     """How long it all was; single runs that the call found finished count in their own sum only."""
     took = []
-    with contextlib.suppress(KeyError, TypeError, ValueError):
-        started, finished = (datetime.datetime.fromisoformat(manifest[name]) for name in ("started", "finished"))
+    with contextlib.suppress(ValueError):
+        started, finished = map(datetime.datetime.fromisoformat, (manifest.started, manifest.finished))
         took.append(("this call took", duration((finished - started).total_seconds())))
     of_parts: dict[str, float] = {}
     for setting in settings:
-        part = (setting.get("label") or {}).get("part", "all settings")
-        of_parts[part] = of_parts.get(part, 0.0) + (setting.get("seconds") or 0.0)
+        part = setting.label.get("part", "all settings")
+        of_parts[part] = of_parts.get(part, 0.0) + setting.seconds
     return took + [(f"time of single runs, {part}", duration(seconds)) for part, seconds in of_parts.items()]
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from foltr.errors import InputError
 from foltr.lab.records import Run
+from foltr.lab.reporting.labels import figure_of
 from foltr.lab.reporting.series import caption, curve_metrics, scatter_caption, trend_lines
 
 PIXELS_AN_INCH = 96
@@ -23,8 +24,8 @@ __all__ = ["caption", "curve_metrics", "curve_png", "curve_svg", "pictures", "sc
 
 def pictures(run: Run) -> list[list[str]]:
     """The metrics of each picture: one, or those that a trend draws together; none without anything to draw."""
-    trend = (run.manifest.get("figure") or {}).get("trend") or {}
-    wanted = [trend["metrics"]] if trend.get("metrics") else [[metric] for metric in curve_metrics(run)]
+    trend = figure_of(run.manifest).trend
+    wanted = [trend.metrics] if trend and trend.metrics else [[metric] for metric in curve_metrics(run)]
     return [metrics for metrics in wanted if not trend or trend_lines(run, *metrics)]
 
 
@@ -50,7 +51,7 @@ def _drawn(run: Run, *metrics: str) -> Any:
     """A curve over rounds, or a trend along one number where the figure asks for it."""
     from foltr.lab.reporting.drawing import draw, draw_trend
 
-    return draw_trend(run, *metrics) if (run.manifest.get("figure") or {}).get("trend") else draw(run, *metrics)
+    return draw_trend(run, *metrics) if figure_of(run.manifest).trend else draw(run, *metrics)
 
 
 def _scattered(run: Run) -> Any:

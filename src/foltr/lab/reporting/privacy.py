@@ -6,17 +6,18 @@ Settings whose cards are equal share one. A manifest of an older version has a s
 import json
 from typing import Any
 
-from foltr.lab.reporting.labels import NOTHING, Setting, setting_name
+from foltr.lab.records import SettingRecord
+from foltr.lab.reporting.labels import NOTHING, setting_name
 
 COLUMNS = ("nominal ε", "one round", "whole run, a user", "against the server", "noise shares")
 _NAMED = 4  # settings that are listed by name
 
 
-def privacy_cards(settings: list[Setting]) -> list[dict[str, Any]]:
+def privacy_cards(settings: list[SettingRecord]) -> list[dict[str, Any]]:
     """Each card once: what it is of, its figures as `COLUMNS`, its sentences."""
     found: dict[str, tuple[dict[str, Any], list[str]]] = {}
     for setting in settings:
-        if card := setting.get("privacy"):
+        if card := setting.privacy:
             key = json.dumps(card, sort_keys=True)
             found.setdefault(key, (card, []))[1].append(setting_name(setting))
     return [

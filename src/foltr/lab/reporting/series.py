@@ -23,14 +23,26 @@ three is one point) and a name for the axes. The first fold and seed of a settin
 import math
 from typing import Any, NamedTuple
 
+import msgspec
 import polars as pl
 
-from foltr.lab.records import OFFLINE, ONLINE, Rows, Run, statistics
+from foltr.lab.records import (
+    OFFLINE,
+    ONLINE,
+    FigureRecord,
+    Rows,
+    Run,
+    Scatter,
+    SettingRecord,
+    Trend,
+    statistics,
+    whole,
+)
 from foltr.lab.reporting.labels import (
-    Setting,
     data_names,
     described,
     figure_metrics,
+    figure_of,
     metric_name,
     picture_name,
     plain,
@@ -55,11 +67,13 @@ def curve_metrics(run: Run) -> list[str]:
 
     Where tables or a scatter show the end of the run, a metric of a single round needs no curve beside them.
     """
-    figure = run.manifest.get("figure") or {}
-    settings = [setting["index"] for setting in run.manifest.get("settings") or []]
-    rounds = run.rows.filter(pl.col("setting").is_in(settings)).group_by("metric").agg(pl.col("round").n_unique())
-    least = 2 if ("tables" in figure or "scatter" in figure) and not figure.get("trend") else 1
-    there = {metric for metric, count in rounds.iter_rows() if count >= least} - scatter_metrics(run.manifest)
+    figure = figure_of(run.manifest)
+    settings = [setting.index for setting in run.manifest.settings]
+    rounds = (
+        whole(run.rows).filter(pl.col("setting").is_in(settings)).group_by("metric").agg(pl.col("round").n_unique())
+    )
+    needed = 2 if (figure.tables is not None or figure.scatter) and not figure.trend else 1
+    there = {metric for metric, count in rounds.iter_rows() if count >= needed} - scatter_metrics(run.manifest)
     return [metric for metric in figure_metrics(run.manifest) or [OFFLINE[0], ONLINE[0]] if metric in there]
 
 
@@ -85,7 +99,7 @@ def curves_of(rows: Rows, metric: str) -> dict[int, Curve]:
 
 def _binned(rows: Rows, metric: str) -> Rows:
     """The metric's rows with the bin each falls into; the first and the last round keep a place."""
-    chosen = rows.filter((pl.col("metric") == metric) & pl.col("value").is_finite())
+    chosen = whole(rows).filter((pl.col("metric") == metric) & pl.col("value").is_finite())
     place = pl.col("round").rank("dense").over("setting").cast(pl.Int64) - 1
     count = pl.col("round").n_unique().over("setting").cast(pl.Int64)
     bins = pl.min_horizontal(pl.lit(_most(metric), dtype=pl.Int64), count)
@@ -96,27 +110,27 @@ def _most(metric: str) -> int:
     return MOST_ONLINE if metric in ONLINE else MOST_OTHER
 
 
-def interactions_a_round(setting: dict[str, Any]) -> float:
+def interactions_a_round(setting: SettingRecord) -> float:
     """For an x axis in interactions; 1 where the manifest does not say."""
-    interactions, rounds = setting.get("interactions"), setting.get("rounds")
+    interactions, rounds = setting.interactions, setting.rounds
     return interactions / rounds if interactions and rounds else 1.0
 
 
 def caption(run: Run, *metrics: str) -> str:
     """What is drawn: metrics, data, runs, the band, the smoothing and the published points."""
-    figure, chosen = run.manifest.get("figure") or {}, run.rows.filter(pl.col("metric").is_in(metrics))
-    parts = [headline(picture_name(run.manifest, metrics), run.manifest.get("settings") or [])]
+    figure, chosen = figure_of(run.manifest), whole(run.rows).filter(pl.col("metric").is_in(metrics))
+    parts = [headline(picture_name(run.manifest, metrics), run.manifest.settings)]
     parts.append(_runs_and_band(run, chosen))
-    if figure.get("trend"):
+    if figure.trend:
         return " ".join(parts)
     if metrics[0] in ONLINE and chosen["round"].n_unique() > MOST_ONLINE:
         parts.append(f"Online values jump from round to round: each run is averaged in {MOST_ONLINE} bins.")
-    if figure.get("published") and figure.get("metric") == metrics[0]:
+    if figure.published and figure.metric == metrics[0]:
         parts.append("Hollow markers: values published in the paper.")
     return " ".join(parts)
 
 
-def headline(name: str, settings: list[Setting]) -> str:
+def headline(name: str, settings: list[SettingRecord]) -> str:
     """ "Offline nDCG@10 on mq2007 (85 % sample)." """
     proud = f"{name[:1].upper()}{name[1:]}" if name.split(" ")[0].islower() else name  # nDCG@10 stays as it is
     return f"{proud} on {data_names(settings)}."
@@ -128,10 +142,10 @@ def _runs_and_band(run: Run, chosen: Rows) -> str:
     if most == 1:
         return "One run a line: no band."
     folds, seeds = chosen["fold"].n_unique(), chosen["seed"].n_unique()
-    made = f" ({folds} folds × {seeds} seeds)" if folds * seeds == most and min(folds, seeds) > 1 else ""
-    trend = (run.manifest.get("figure") or {}).get("trend")
+    design = f" ({folds} folds × {seeds} seeds)" if folds * seeds == most and min(folds, seeds) > 1 else ""
+    trend = figure_of(run.manifest).trend
     mean, spread = ("Point", "bar") if trend else ("Line", "band")
-    return f"{mean}: mean over {most} runs{made}; {spread}: ±\N{NO-BREAK SPACE}1 standard deviation over runs."
+    return f"{mean}: mean over {most} runs{design}; {spread}: ±\N{NO-BREAK SPACE}1 standard deviation over runs."
 
 
 TrendPoint = tuple[float | None, float, float]  # x, mean, sd
@@ -148,43 +162,44 @@ class TrendLine(NamedTuple):
 def trend_lines(run: Run, *metrics: str) -> dict[str, list[TrendLine]]:
     """panel -> its lines."""
     measured, drawn = statistics(run.rows), _settings_with_x(run)
-    names = _line_names(run.manifest["figure"], [setting for setting, _, _ in drawn], metrics)
+    names = _line_names(figure_of(run.manifest), [setting for setting, _, _ in drawn], metrics)
     found: dict[str, dict[str, list[TrendPoint]]] = {}
     for setting, panel, key in drawn:
-        cells = measured.get(setting["index"], {})
+        cells = measured.get(setting.index, {})
         for metric in [metric for metric in metrics if metric in cells]:
-            point = (_x(setting, key), cells[metric]["mean"], cells[metric]["sd"])
-            found.setdefault(panel, {}).setdefault(names[setting["index"], metric], []).append(point)
+            point = (_x(setting, key), cells[metric].mean, cells[metric].sd)
+            found.setdefault(panel, {}).setdefault(names[setting.index, metric], []).append(point)
     return {panel: [_trend_line(name, points) for name, points in lines.items()] for panel, lines in found.items()}
 
 
-def _settings_with_x(run: Run) -> list[tuple[Setting, str, str]]:
+def _settings_with_x(run: Run) -> list[tuple[SettingRecord, str, str]]:
     """Settings whose panel has an x, with both."""
-    figure, found = run.manifest["figure"], []
-    for setting in run.manifest.get("settings") or []:
-        panel = plain(value_of(setting, figure["columns"])) if figure.get("columns") else ""
-        key = of_panel(figure["trend"]["x"], panel)
+    figure, found = figure_of(run.manifest), []
+    assert figure.trend is not None
+    for setting in run.manifest.settings:
+        panel = plain(value_of(setting, figure.columns)) if isinstance(figure.columns, str) else ""
+        key = of_panel(figure.trend.x, panel)
         if key is not None:
             found.append((setting, panel, key))
     return found
 
 
-def of_panel(said: str | dict[str, str], panel: str) -> str | None:
-    """What is said for one panel: the same for all, or its entry of a table."""
-    return said.get(panel) if isinstance(said, dict) else said
+def of_panel(given: str | dict[str, str], panel: str) -> str | None:
+    """What is given for one panel: the same for all, or its entry of a table."""
+    return given.get(panel) if isinstance(given, dict) else given
 
 
-def x_name(trend: dict[str, Any], panel: str) -> str:
+def x_name(trend: Trend, panel: str) -> str:
     """Words for the panel's x, else its key."""
-    return of_panel(trend.get("name") or {}, panel) or of_panel(trend["x"], panel) or ""
+    return of_panel(trend.name, panel) or of_panel(trend.x, panel) or ""
 
 
 def _line_names(
-    figure: dict[str, Any], settings: list[Setting], metrics: tuple[str, ...]
+    figure: FigureRecord, settings: list[SettingRecord], metrics: tuple[str, ...]
 ) -> dict[tuple[int, str], str]:
     """(setting, metric) -> the settings' line, the metric drawn with others, or both where both are several."""
-    lines = {setting["index"]: described(setting, list(figure.get("lines") or [])) for setting in settings}
-    if not figure["trend"].get("metrics"):
+    lines = {setting.index: described(setting, figure.lines) for setting in settings}
+    if figure.trend is None or not figure.trend.metrics:
         return {(index, metric): line or "all settings" for index, line in lines.items() for metric in metrics}
     full = [metric_name(metric) for metric in metrics]
     short = dict(zip(metrics, (name.removeprefix(shared_start(full)) for name in full), strict=True))
@@ -203,8 +218,8 @@ def _trend_line(name: str, points: list[TrendPoint]) -> TrendLine:
     )
 
 
-def _x(setting: Setting, key: str) -> float | None:
-    place: Any = setting
+def _x(setting: SettingRecord, key: str) -> float | None:
+    place: Any = msgspec.to_builtins(setting)
     for part in key.split("."):
         place = place.get(part) if isinstance(place, dict) else None
     found = value_of(setting, key) if place is None else place
@@ -223,11 +238,13 @@ class Cloud(NamedTuple):
 
 def clouds(run: Run) -> list[Cloud]:
     """Settings in their order; those without points are left out."""
-    figure, settings = run.manifest.get("figure") or {}, run.manifest.get("settings") or []
+    figure, settings = figure_of(run.manifest), run.manifest.settings
     rows, found = _scatter_rows(run), []
-    for setting in settings if figure.get("scatter") else []:
-        points = _scatter_points(rows.filter(pl.col("setting") == setting["index"]), figure["scatter"])
-        title = described(setting, list(figure.get("lines") or [])) or setting_name(setting)
+    for setting in settings:
+        if figure.scatter is None:
+            break
+        points = _scatter_points(rows.filter(pl.col("setting") == setting.index), figure.scatter)
+        title = described(setting, figure.lines) or setting_name(setting)
         if len(points):
             x, y, grade = (points[key].to_numpy() for key in ("x", "y", "grade"))
             found.append(Cloud(title if len(settings) > 1 else "", x, y, grade > 0))
@@ -236,12 +253,11 @@ def clouds(run: Run) -> list[Cloud]:
 
 def scatter_caption(run: Run) -> str:
     """What the axes are, the data, the marks, and of how many runs this is one."""
-    runs = max(
-        _scatter_rows(run).select("setting", "fold", "seed").unique().group_by("setting").len()["len"], default=0
-    )
+    scatter, singles = figure_of(run.manifest).scatter, _scatter_rows(run).select("setting", "fold", "seed").unique()
+    runs = max(singles.group_by("setting").len()["len"], default=0)
     return " ".join(
         [
-            headline(run.manifest["figure"]["scatter"].get("name") or "points", run.manifest.get("settings") or []),
+            headline(scatter.name if scatter else "points", run.manifest.settings),
             "Filled circles: relevant (grade above 0); hollow stars: not relevant.",
             "One run a panel." if runs == 1 else f"The first of {runs} runs in each panel.",
             "All panels have the same limits.",
@@ -253,11 +269,11 @@ def _scatter_rows(run: Run) -> Rows:
     return run.rows.filter(pl.col("metric").is_in(scatter_metrics(run.manifest)) & pl.col("value").is_finite())
 
 
-def _scatter_points(rows: Rows, scatter: dict[str, str]) -> pl.DataFrame:
+def _scatter_points(rows: Rows, scatter: Scatter) -> pl.DataFrame:
     """Columns x, y, grade, in the order of rounds; a round that lacks one of them is no point."""
     first = rows.sort("fold", "seed").filter(*(pl.col(key) == pl.col(key).first() for key in ("fold", "seed")))
     x, y, grade = (
-        first.filter(pl.col("metric") == scatter[key]).select("round", pl.col("value").alias(key))
+        first.filter(pl.col("metric") == getattr(scatter, key)).select("round", pl.col("value").alias(key))
         for key in ("x", "y", "grade")
     )
     return x.join(y, on="round").join(grade, on="round").sort("round")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtr
 
-from foltr.lab.records import Rows, Run, summary
+from foltr.lab.records import Rows, Run, summary, whole
 from foltr.lab.reporting.layout import baseline_groups
 from foltr.types import Array
 
@@ -64,7 +64,7 @@ Pairs = dict[tuple[int, int], float]  # (fold, seed) -> value
 
 def _values_by_run(rows: Rows, metric: str) -> dict[int, Pairs]:
     table: dict[int, Pairs] = {}
-    final = summary(rows).select("setting", "fold", "seed", "metric", "value")
+    final = whole(summary(rows)).select("setting", "fold", "seed", "metric", "value")
     for setting, fold, seed, name, value in final.iter_rows():
         if name == metric and value is not None and math.isfinite(value):
             table.setdefault(setting, {})[fold, seed] = value

@@ -17,8 +17,16 @@ and one setting of the panel trains local-only.
 import math
 from typing import Any, NamedTuple
 
-from foltr.errors import SpecError
-from foltr.lab.records import DISCOUNTED, OFFLINE, Run, statistics
+from foltr.lab.records import (
+    DISCOUNTED,
+    OFFLINE,
+    MetricTable,
+    Run,
+    SettingRecord,
+    Statistic,
+    client_statistics,
+    statistics,
+)
 from foltr.lab.reporting.labels import (
     METRIC_NAMES,
     NOTHING,
@@ -26,6 +34,7 @@ from foltr.lab.reporting.labels import (
     described,
     difference,
     figure_metrics,
+    figure_of,
     mean_sd,
     metric_name,
     number,
@@ -51,7 +60,7 @@ def metrics_of(run: Run) -> list[str]:
 
 
 def main_metrics(run: Run) -> list[str]:
-    """Those the figure is about, else the quality of the final ranker and what users lived through.
+    """Those of the figure, else the quality of the final ranker and the discounted online metric.
 
     Of organisations with texts: nDCG@10 of every regime, or what was found and how fast.
     """
@@ -67,72 +76,68 @@ class Table(NamedTuple):
 
 def settings_table(run: Run, metrics: list[str] | None = None) -> Table:
     """Settings x metrics, each cell "mean ± sd"; a cell says its runs where they differ from the row's."""
-    settings = run.manifest.get("settings") or []
+    settings = run.manifest.settings
     keys, measured = swept_keys(settings), statistics(run.rows)
     metrics = metrics_of(run) if metrics is None else metrics
-    return Table(keys, metrics, [_row(s, keys, metrics, measured.get(s["index"], {})) for s in settings])
+    return Table(keys, metrics, [_row(s, keys, metrics, measured.get(s.index, {})) for s in settings])
 
 
-def _row(
-    setting: dict[str, Any], keys: list[str], metrics: list[str], measured: dict[str, dict[str, float]]
-) -> dict[str, Any]:
-    runs = max((int(measured[metric]["runs"]) for metric in metrics if metric in measured), default=0)
+def _row(setting: SettingRecord, keys: list[str], metrics: list[str], measured: dict[str, Statistic]) -> dict[str, Any]:
+    runs = max((measured[metric].runs for metric in metrics if metric in measured), default=0)
     values = [value_of(setting, key) for key in keys]
     return {
         "name": setting_name(setting),
         "values": [NOTHING if value is None else plain(value) for value in values],
-        "cells": [shown(measured.get(metric), runs) for metric in metrics],
+        "cells": [mean_cell(measured.get(metric), runs) for metric in metrics],
         "runs": runs,
     }
 
 
-def shown(cell: dict[str, float] | None, usual: int) -> str:
+def mean_cell(cell: Statistic | None, usual: int) -> str:
     """Mean ± sd, with the number of runs where it is not the usual one."""
     if cell is None:
         return NOTHING
-    runs = int(cell["runs"])
-    spread = mean_sd(cell["mean"], cell["sd"], runs)
-    return spread if runs == usual else f"{spread} ({runs} run{'' if runs == 1 else 's'})"
+    spread = mean_sd(*cell)
+    return spread if cell.runs == usual else f"{spread} ({cell.runs} run{'' if cell.runs == 1 else 's'})"
 
 
-Cell = dict[str, float]  # mean, sd, runs
-Grid = list[list[Cell | None]]  # [rows][columns]; None where the metric was not measured
+Grid = list[list[Statistic | None]]  # [rows][columns]; None where the metric was not measured
 
 
 def metric_tables(run: Run) -> list[dict[str, Any]]:
     """Those with at least one cell: title, note, corner, columns, and the rows of every setting."""
-    wanted = (run.manifest.get("figure") or {}).get("tables") or []
+    wanted = figure_of(run.manifest).tables or []
     return [table for one in wanted if (table := _metric_table(run, one))["settings"]]
 
 
-def _metric_table(run: Run, wanted: dict[str, Any]) -> dict[str, Any]:
-    settings, measured = run.manifest.get("settings") or [], statistics(run.rows)
-    grids = [(setting, _grid(wanted, measured.get(setting["index"], {}))) for setting in settings]
+def _metric_table(run: Run, wanted: MetricTable) -> dict[str, Any]:
+    settings, measured = run.manifest.settings, statistics(run.rows)
+    grids = [(setting, _grid(wanted, measured.get(setting.index, {}))) for setting in settings]
     filled = [(setting, grid) for setting, grid in grids if _cells(grid)]
-    runs = {int(cell["runs"]) for _, grid in filled for cell in _cells(grid)}
+    runs = {cell.runs for _, grid in filled for cell in _cells(grid)}
     return {
-        "title": f"{wanted['title']} ({_range(runs)})",
+        "title": f"{wanted.title} ({_range(runs)})",
         "note": _note(wanted, runs, data_names([setting for setting, _ in filled])),
-        "corner": wanted["corner"],
-        "columns": [plain(column) for column in wanted["columns"]],
+        "corner": wanted.corner,
+        "columns": [plain(column) for column in wanted.columns],
         "settings": [
             {
                 "name": setting_name(setting) if len(settings) > 1 else "",
-                "rows": _metric_rows(wanted, grid, max(int(cell["runs"]) for cell in _cells(grid))),
+                "rows": _metric_rows(wanted, grid, max(cell.runs for cell in _cells(grid))),
             }
             for setting, grid in filled
         ],
     }
 
 
-def _grid(wanted: dict[str, Any], measured: dict[str, Cell]) -> Grid:
+def _grid(wanted: MetricTable, measured: dict[str, Statistic]) -> Grid:
     def metric(row: Any, column: Any) -> str:
-        return str(wanted["cell"]).replace("{row}", plain(row)).replace("{column}", plain(column))
+        return wanted.cell.replace("{row}", plain(row)).replace("{column}", plain(column))
 
-    return [[measured.get(metric(row, column)) for column in wanted["columns"]] for row in wanted["rows"]]
+    return [[measured.get(metric(row, column)) for column in wanted.columns] for row in wanted.rows]
 
 
-def _cells(grid: Grid) -> list[Cell]:
+def _cells(grid: Grid) -> list[Statistic]:
     return [cell for row in grid for cell in row if cell is not None]
 
 
@@ -142,21 +147,18 @@ def _range(runs: set[int]) -> str:
     return f"{low} to {high} runs" if low < high else f"{high} run{'' if high == 1 else 's'}"
 
 
-def _note(wanted: dict[str, Any], runs: set[int], data: str) -> str:
-    bold = wanted.get("bold")
-    if bold not in (None, "column", "row"):
-        raise SpecError(f'tables: bold = "{bold}"; say "column" or "row", or leave it out')
+def _note(wanted: MetricTable, runs: set[int], data: str) -> str:
     spread = "mean ± standard deviation over runs" if max(runs, default=0) > 1 else "one run, no standard deviation"
-    return f"On {data}: {spread}." + (f" Bold: the highest mean of its {bold}." if bold else "")
+    return f"On {data}: {spread}." + (f" Bold: the highest mean of its {wanted.bold}." if wanted.bold else "")
 
 
-def _metric_rows(wanted: dict[str, Any], grid: Grid, runs: int) -> list[dict[str, Any]]:
+def _metric_rows(wanted: MetricTable, grid: Grid, runs: int) -> list[dict[str, Any]]:
     """Cells with fewer than the setting's runs say so."""
-    best = _emphasised(grid, wanted.get("bold"))
-    texts = [["" if cell is None else shown(cell, runs) for cell in row] for row in grid]
+    best = _emphasised(grid, wanted.bold)
+    texts = [["" if cell is None else mean_cell(cell, runs) for cell in row] for row in grid]
     return [
         {"name": plain(name), "cells": [{"text": text, "best": top} for text, top in zip(row, tops, strict=True)]}
-        for name, row, tops in zip(wanted["rows"], texts, best, strict=True)
+        for name, row, tops in zip(wanted.rows, texts, best, strict=True)
     ]
 
 
@@ -168,35 +170,32 @@ def _emphasised(grid: Grid, bold: str | None) -> list[list[bool]]:
     return [_highest(row) if bold else [False] * len(row) for row in grid]
 
 
-def _highest(cells: list[Cell | None]) -> list[bool]:
+def _highest(cells: list[Statistic | None]) -> list[bool]:
     """The highest mean, and those that read the same."""
-    means = [math.nan if cell is None else cell["mean"] for cell in cells]
+    means = [math.nan if cell is None else cell.mean for cell in cells]
     top = number(max(filter(math.isfinite, means), default=None))
     return [math.isfinite(mean) and number(mean) == top for mean in means]
 
 
-CLIENT = "client "  # how the metrics of single clients begin
-
-
 def matrices(run: Run) -> list[dict[str, Any]]:
     """One table for each panel: title, columns, rows of cells."""
-    figure = run.manifest.get("figure") or {}
-    wanted = figure.get("matrix")
+    figure = figure_of(run.manifest)
+    wanted = figure.matrix
     if not wanted:
         return []
-    measured, metric = statistics(run.rows), figure["metric"]
+    measured, metric = statistics(run.rows), figure.metric
     panels: dict[str, dict[str, dict[str, float]]] = {}
-    for setting in run.manifest.get("settings") or []:
-        cell = measured.get(setting["index"], {}).get(metric)
-        row, column = (_choice(setting, wanted[key]) for key in ("rows", "columns"))
+    for setting in run.manifest.settings:
+        cell = measured.get(setting.index, {}).get(metric)
+        row, column = (_choice(setting, keys) for keys in (wanted.rows, wanted.columns))
         if cell is not None:
-            panels.setdefault(described(setting, wanted["panels"]), {}).setdefault(row, {})[column] = cell["mean"]
+            panels.setdefault(described(setting, wanted.panels), {}).setdefault(row, {})[column] = cell.mean
     means = [mean for panel in panels.values() for row in panel.values() for mean in row.values()]
     return [_matrix_panel(title, rows, min(means), max(means)) | {"metric": metric_name(metric)}
             for title, rows in panels.items()]  # fmt: skip
 
 
-def _choice(setting: dict[str, Any], keys: list[str]) -> str:
+def _choice(setting: SettingRecord, keys: list[str]) -> str:
     """The values of a few keys, those that say nothing (none, false) left out."""
     values = [value_of(setting, key) for key in keys]
     words = [key.rsplit(".", 1)[-1].replace("_", " ") if value is True else plain(value)
@@ -221,20 +220,22 @@ def _shaded(mean: float | None, low: float, reach: float) -> dict[str, Any]:
 
 
 def gains(run: Run) -> list[dict[str, Any]]:
-    """Every setting against the one of its panel in which clients stayed alone, client by client."""
-    measured, settings = statistics(run.rows), {s["index"]: s for s in run.manifest.get("settings") or []}
+    """Every setting against the local-only setting of its panel, client by client."""
+    measured, settings = client_statistics(run.rows), {s.index: s for s in run.manifest.settings}
     tables = []
     for group in baseline_groups(run.manifest):
-        alone = [index for index in group if value_of(settings[index], "personal.kind") == "local_only"]
-        clients = [metric for metric in measured.get(alone[0], {}) if metric.startswith(CLIENT)] if alone else []
-        rows = [_gain(settings[index], measured[index], measured[alone[0]], clients) for index in group if clients]
+        local_only = [index for index in group if value_of(settings[index], "personal.kind") == "local_only"]
+        clients = list(measured.get(local_only[0], {})) if local_only else []
+        rows = [_gain(settings[index], measured[index], measured[local_only[0]], clients) for index in group if clients]
         if rows:
-            tables.append({"clients": [client.removeprefix(CLIENT) for client in clients], "rows": rows})
+            tables.append({"clients": clients, "rows": rows})
     return tables
 
 
-def _gain(setting: dict[str, Any], ours: dict[str, Any], alone: dict[str, Any], clients: list[str]) -> dict[str, Any]:
-    pairs = [(ours[client]["mean"], alone[client]["mean"]) for client in clients if client in ours]
+def _gain(
+    setting: SettingRecord, ours: dict[str, Statistic], local_only: dict[str, Statistic], clients: list[str]
+) -> dict[str, Any]:
+    pairs = [(ours[client].mean, local_only[client].mean) for client in clients if client in ours]
     cells = [{"mean": number(a), "gain": difference(a - b, a), "good": a > b} for a, b in pairs]
     return {"name": setting_name(setting), "cells": cells, "gain": sum(a > b for a, b in pairs),
             "lose": sum(a < b for a, b in pairs)}  # fmt: skip

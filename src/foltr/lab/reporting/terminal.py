@@ -7,8 +7,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from foltr.lab.records import Run
-from foltr.lab.reporting.labels import Setting, data_name, data_sets, is_synthetic, metric_name
+from foltr.lab.records import Run, SettingRecord
+from foltr.lab.reporting.labels import data_name, data_sets, is_synthetic, metric_name
 from foltr.lab.reporting.privacy import COLUMNS, privacy_cards
 from foltr.lab.reporting.tables import main_metrics, settings_table
 
@@ -28,16 +28,16 @@ def terminal_table(run: Run, metrics: list[str] | None = None) -> Table:
 
 
 def _footnote(run: Run) -> str:
-    data = data_sets(run.manifest.get("settings") or [])
+    data = data_sets(run.manifest.settings)
     parts = ["mean ± sd over runs; " + (" and ".join(map(data_name, data)) or "unnamed data")]
     if any(map(is_synthetic, data)):
         parts.append("SYNTHETIC data: no measure of real search")
-    if run.manifest.get("quick"):
+    if run.manifest.quick:
         parts.append("quick form: reduced, not comparable with the papers")
     return "\n".join(parts)
 
 
-def terminal_cards(settings: list[Setting]) -> Group:
+def terminal_cards(settings: list[SettingRecord]) -> Group:
     """The same for a terminal of 80 columns."""
     entries = privacy_cards(settings)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)

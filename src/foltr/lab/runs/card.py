@@ -171,10 +171,15 @@ def cards_of_run(folder: Path, *, delta: float | None = None) -> list[dict[str, 
     """The cards of a finished run, computed anew from its manifest: also for runs of older versions."""
     run = finished(folder)
     try:
-        known = [(one, stored(one["resolved"])) for one in run.manifest["settings"]]
+        known = [(one, stored(one.resolved)) for one in run.manifest.settings]
     except (KeyError, msgspec.ValidationError) as problem:
         raise InputError(f"{folder}: made by a version whose settings this one does not know ({problem})") from None
     return [
-        {"setting": one["index"], "label": one["label"]} | card_of(setting, one["data"]["features"], delta=delta)
-        for one, setting in known
+        {"setting": one.index, "label": one.label} | card_of(setting, _features(one), delta=delta) for one, setting in known
     ]
+
+
+def _features(one: records.SettingRecord) -> int:
+    if one.data is None or one.data.features is None:
+        raise InputError("the manifest does not say how many features the data has; run it again")
+    return one.data.features

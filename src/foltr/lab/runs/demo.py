@@ -5,6 +5,7 @@ from typing import Any
 
 from rich.console import Console
 
+from foltr.lab.records import FigureRecord
 from foltr.lab.runs.progress import run_plan
 from foltr.lab.runs.run import results
 from foltr.lab.spec.parse import plan
@@ -48,15 +49,15 @@ def tour(out: Path, *, quiet: bool = False) -> dict[str, Any]:
         "informational ones on nearly everything.\n",
         highlight=False,
     )
-    figure = {
-        "id": "demo",
-        "question": "How well does one shared ranker learn from clicks that never leave their owners?",
-        "metric": "offline_ndcg@10",
-        "metrics": ["offline_ndcg@10", "online_ndcg@10"],
-        "columns": "users.clicks",
-        "lines": ["part"],
-        "x": "interactions",
-    }
+    figure = FigureRecord(
+        id="demo",
+        question="How well does one shared ranker learn from clicks that never leave their owners?",
+        metric="offline_ndcg@10",
+        metrics=["offline_ndcg@10", "online_ndcg@10"],
+        columns="users.clicks",
+        lines=["part"],
+        x="interactions",
+    )
     run = run_plan(tour_plan(), out, quiet=quiet, extra={"figure": figure})
     page = write_page([run.dir], run.dir / "report.html")
     console.print(terminal_table(run))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from rich import box
 from rich.console import Console
 from rich.markup import escape
@@ -20,7 +21,7 @@ from foltr.lab.figures import compare
 from foltr.lab.figures import figures as catalogue
 from foltr.lab.figures.claims import claims
 from foltr.lab.figures.figures import Figure
-from foltr.lab.runs.run import available, finish, prepare, results, run_missing, to_do, write_json
+from foltr.lab.runs.run import available, finish, prepare, results, run_missing, to_do
 from foltr.lab.simulation.population import interactions_in
 from foltr.lab.spec.setting import Plan, Setting, SiloSetting
 
@@ -132,21 +133,22 @@ def reproduced(
         raise DataMissing(
             f"{figure.id} needs {', '.join(missing)}, which are not on this machine: foltr data show NAME"
         )
-    began = time.perf_counter()
+    began, drawing = time.perf_counter(), catalogue.drawing_of(figure)
     chosen = [f"--only {one}" for one in only]
     chosen += [f"--{name} {value}" for name, value in (("seeds", seeds), ("folds", folds)) if value is not None]
     extra = {
         "quick": quick,
         "chosen": " ".join(chosen),
-        "figure": {"id": figure.id, "question": figure.question, **figure.content.get("figure", {})},
+        "figure": drawing,
     }
     run = run_plan(here, out, jobs=jobs, quiet=quiet, extra=extra)
     run = judged(run, figure, missing)
     page = _page(run)
     answer = {
-        "id": figure.id, "run": run.manifest["run"], "dir": str(run.dir), "page": str(page), "quick": quick,
-        "seconds": time.perf_counter() - began, "verdicts": run.manifest["verdicts"], "claims": run.manifest["claims"],
-        "comparisons": run.manifest["comparisons"], "missing": missing, "results": results(run)["results"],
+        "id": figure.id, "run": run.manifest.run, "dir": str(run.dir), "page": str(page), "quick": quick,
+        "seconds": time.perf_counter() - began,
+        **{name: msgspec.to_builtins(getattr(run.manifest, name)) for name in ("verdicts", "claims", "comparisons")},
+        "missing": missing, "results": results(run)["results"],
     }  # fmt: skip
     if not quiet:
         _tell(console, figure, run, page, missing)
@@ -175,12 +177,19 @@ def judged(run: records.Run, figure: Figure, missing: list[str]) -> records.Run:
     from foltr.lab.reporting.significance import paired_t
 
     content = figure.content
-    run.manifest["verdicts"] = compare.verdicts(run, content, missing)
-    run.manifest["comparisons"] = compare.comparisons(run, content, paired_t)
-    run.manifest["claims"] = claims(run, content)
-    run.manifest["remarks"] = [*content.get("remarks", []), *_missing_words(missing)]
-    write_json(run.dir / "manifest.json", run.manifest)
+    run = _with(run, verdicts=compare.verdicts(run, content, missing))
+    run = _with(
+        run,
+        comparisons=compare.comparisons(run, content, paired_t),
+        claims=claims(run, content),  # some are about the verdicts
+        remarks=[*content.get("remarks", []), *_missing_words(missing)],
+    )
+    records.write_manifest(run.dir, run.manifest)
     return run
+
+
+def _with(run: records.Run, **known: Any) -> records.Run:
+    return run._replace(manifest=msgspec.structs.replace(run.manifest, **known))
 
 
 def _missing_words(missing: list[str]) -> list[str]:
@@ -195,8 +204,8 @@ def _page(run: records.Run) -> Path:
 
 def _tell(console: Console, figure: Figure, run: records.Run, page: Path, missing: list[str]) -> None:
     """The verdicts for a terminal of 80 columns; the page has more."""
-    counted = [row for row in run.manifest["verdicts"] if row["ours"] is not None]
-    data = ", ".join(dict.fromkeys(row["data"] for row in counted))
+    counted = [row for row in run.manifest.verdicts if row.ours is not None]
+    data = ", ".join(dict.fromkeys(row.data for row in counted))
     console.print(
         f"\n[bold]{figure.title}[/bold]  ({figure.source}; {data or 'no published numbers'})", highlight=False
     )
@@ -204,18 +213,18 @@ def _tell(console: Console, figure: Figure, run: records.Run, page: Path, missin
     for name in ("what", "published", "ours ± sd", "runs", "verdict"):
         table.add_column(name, justify="left" if name in ("what", "verdict") else "right", overflow="fold")
     for row in counted:
-        digits = 4 if abs(row["ours"]) < 10 else 1
-        ours = f"{row['ours']:.{digits}f} ± {row['sd']:.{digits}f}"
-        table.add_row(row["what"], f"{row['published']:g}", ours, str(row["runs"]), row["verdict"])
+        digits = 4 if abs(row.ours or 0.0) < 10 else 1
+        ours = f"{row.ours:.{digits}f} ± {row.sd:.{digits}f}"
+        table.add_row(row.what, f"{row.published:g}", ours, str(row.runs), row.verdict)
     if counted:
         console.print(table)
-    for row in run.manifest["claims"]:
-        if row["holds"] is None:
+    for claim in run.manifest.claims:
+        if claim.holds is None:
             continue
-        word = "holds" if row["holds"] else "does not hold"
-        console.print(f"- {row['claim']}: [bold]{word}[/bold] ({escape(row['evidence'])})", highlight=False)
-    good = sum(row["verdict"] == "reproduced" for row in counted)
-    if run.manifest["quick"]:
+        word = "holds" if claim.holds else "does not hold"
+        console.print(f"- {escape(claim.claim)}: [bold]{word}[/bold] ({escape(claim.evidence)})", highlight=False)
+    good = sum(row.verdict == "reproduced" for row in counted)
+    if run.manifest.quick:
         console.print(catalogue.QUICK, style="bold", highlight=False)
     elif counted:
         console.print(f"{good} of {len(counted)} published numbers reproduced", highlight=False)

@@ -15,11 +15,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import polars as pl
 
 import foltr
-from foltr.atomic import atomic_write, write_arrays, write_text
+from foltr.atomic import atomic_write, write_arrays, write_json
 from foltr.errors import DataMissing
 from foltr.lab import records
 from foltr.lab.audit.click_guessing import check_audit
@@ -127,41 +128,40 @@ def finish(prepared: Prepared, extra: dict[str, Any] | None = None) -> records.R
         rows.write_parquet(packed)
         temporary.write_bytes(packed.getbuffer())
     write_arrays(prepared.dir / "ranker.npz", _rankers(by_setting), instead=store.ELSEWHERE)
-    manifest = _manifest(prepared, by_setting) | (extra or {})
-    privacy = [{"setting": s["index"], "label": s["label"], **s["privacy"]} for s in manifest["settings"]]
-    write_json(prepared.dir / "privacy.json", privacy)
-    write_json(prepared.dir / "ledger.json", _ledgers(prepared))
-    write_json(prepared.dir / "manifest.json", manifest)
+    manifest = msgspec.structs.replace(_manifest(prepared, by_setting), **(extra or {}))
+    privacy = [{"setting": s.index, "label": s.label, **s.privacy} for s in manifest.settings]
+    write_json(prepared.dir / "privacy.json", privacy, instead=store.ELSEWHERE)
+    write_json(prepared.dir / "ledger.json", _ledgers(prepared), instead=store.ELSEWHERE)
+    records.write_manifest(prepared.dir, manifest)
     return records.read(prepared.dir)
-
-
-def write_json(path: Path, content: Any) -> None:
-    write_text(path, json.dumps(content, indent=1, ensure_ascii=False), instead=store.ELSEWHERE)
 
 
 def results(run: records.Run) -> dict[str, Any]:
     """What `foltr run --json` prints."""
-    measured = records.statistics(run.rows)
+    measured, of_clients = records.statistics(run.rows), records.client_statistics(run.rows)
     settings = [
         {
-            "setting": s["label"],
-            "metrics": measured[s["index"]],
-            "interactions": s["interactions"],
-            "seconds": s["seconds"],
+            "setting": s.label,
+            "metrics": {name: one._asdict() for name, one in measured.get(s.index, {}).items()},
+            "clients": {name: one._asdict() for name, one in of_clients.get(s.index, {}).items()},
+            "interactions": s.interactions,
+            "seconds": s.seconds,
         }
-        for s in run.manifest["settings"]
+        for s in run.manifest.settings
     ]
-    return {"run": run.manifest["run"], "dir": str(run.dir), "results": settings}
+    return {"run": run.manifest.run, "dir": str(run.dir), "results": settings}
 
 
 def _rows(setting: int, job: Job, single: RunResult) -> pl.DataFrame:
     names = [*records.ONLINE, records.DISCOUNTED, *records.OFFLINE]
-    blocks = [(name, single.rounds, values) for name, values in zip(names[:3], single.online, strict=True)]
-    blocks += [(name, single.evaluated, values) for name, values in zip(names[3:], single.offline, strict=True)]
-    further = zip(single.names, single.more, strict=True)
-    blocks += [(str(name), single.evaluated[-1:], value[None]) for name, value in further]
+    blocks = [(name, "", single.rounds, values) for name, values in zip(names[:3], single.online, strict=True)]
+    blocks += [(name, "", single.evaluated, values) for name, values in zip(names[3:], single.offline, strict=True)]
+    last = single.evaluated[-1:]
+    blocks += [(str(name), "", last, value[None]) for name, value in zip(single.names, single.more, strict=True)]
+    of_clients = zip(single.clients, single.client_ndcg, strict=True)
+    blocks += [(records.OFFLINE[0], str(client), last, value[None]) for client, value in of_clients]
     each = np.arange(1, single.points.shape[1] + 1)
-    blocks += [(str(name), each, values) for name, values in zip(single.point_names, single.points, strict=True)]
+    blocks += [(str(name), "", each, values) for name, values in zip(single.point_names, single.points, strict=True)]
     frames = [
         pl.DataFrame(
             {"round": rounds.astype(np.int64), "value": values}, schema={"round": pl.Int64, "value": pl.Float64}
@@ -170,11 +170,12 @@ def _rows(setting: int, job: Job, single: RunResult) -> pl.DataFrame:
             fold=pl.lit(job.fold, pl.Int32),
             seed=pl.lit(job.seed, pl.Int64),
             metric=pl.lit(name),
+            client=pl.lit(client),
         )
-        for name, rounds, values in blocks
+        for name, client, rounds, values in blocks
         if values.size
     ]
-    return pl.concat(frames).select("setting", "fold", "seed", "round", "metric", "value")
+    return pl.concat(frames).select("setting", "fold", "seed", "round", "metric", "client", "value")
 
 
 def _rankers(by_setting: dict[int, list[tuple[Job, RunResult]]]) -> dict[str, Any]:
@@ -189,37 +190,36 @@ def _rankers(by_setting: dict[int, list[tuple[Job, RunResult]]]) -> dict[str, An
 _LINEAR = {"kind": "linear"}  # what organisations train
 
 
-def _manifest(prepared: Prepared, by_setting: dict[int, list[tuple[Job, RunResult]]]) -> dict[str, Any]:
+def _manifest(prepared: Prepared, by_setting: dict[int, list[tuple[Job, RunResult]]]) -> records.Manifest:
     settings = prepared.plan.settings
-    return {
-        "run": prepared.run,
-        "name": prepared.plan.name,
-        "quick": False,
-        "spec_toml": prepared.plan.text,
-        "spec": resolved(settings[0]),
-        "settings": [
-            {
-                "index": i,
-                "label": label,
-                "resolved": resolved(setting),
-                "interactions": interactions_in(setting),
-                "seconds": sum(single.seconds for _, single in by_setting[i]),
-                "runs": len(by_setting[i]),
-                "rounds": 0 if isinstance(setting, SiloSetting) else setting.federation.rounds,
-                "data": prepared.facts[i],
-                "privacy": card_of(setting, prepared.facts[i]["features"]),
-            }
+    return records.Manifest(
+        run=prepared.run,
+        name=prepared.plan.name,
+        spec_toml=prepared.plan.text,
+        spec=resolved(settings[0]),
+        settings=[
+            records.SettingRecord(
+                index=i,
+                label=label,
+                resolved=resolved(setting),
+                interactions=interactions_in(setting),
+                seconds=sum(single.seconds for _, single in by_setting[i]),
+                runs=len(by_setting[i]),
+                rounds=0 if isinstance(setting, SiloSetting) else setting.federation.rounds,
+                data=msgspec.convert(prepared.facts[i], records.Data),
+                privacy=card_of(setting, prepared.facts[i]["features"]),
+            )
             for i, (setting, label) in enumerate(zip(settings, labels(settings), strict=True))
         ],
-        "versions": {
+        versions={
             "foltr": foltr.__version__,
             "python": platform.python_version(),
             **{name: version(name) for name in ("numpy", "numba", "scipy", "polars")},
         },
-        "commit": _commit(),
-        "machine": _machine(),
-        "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-    }
+        commit=_commit(),
+        machine=_machine(),
+        finished=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+    )
 
 
 def _ledgers(prepared: Prepared) -> dict[str, Any]:

@@ -45,9 +45,11 @@ def run_setting(setting: Setting, fold: Fold, seed: int, threads: int = 1) -> It
         yield Progress(progress.interactions, float(progress.ndcg[-1]))
     at, online = thin(ndcg, max_rr)
     offline, each = _quality(setting.ranker, stored, tested, fold.grades)
-    names = np.array([f"client {name}" for name in tested.names], dtype=str)[: len(each)]
+    clients = np.array(tested.names, dtype=str)[: len(each)]
     seconds = time.perf_counter() - began
-    yield RunResult(at, online, np.array(stops), offline, parameters, interactions, seconds, each, names)
+    yield RunResult(
+        at, online, np.array(stops), offline, parameters, interactions, seconds, client_ndcg=each, clients=clients
+    )
 
 
 def _check_numbers(setting: Setting, parameters: Array, round: int) -> None:

@@ -25,8 +25,10 @@ class RunResult(NamedTuple):
     parameters: Array  # [P] at the end
     interactions: int
     seconds: float
-    more: Array = np.empty(0)  # [names] further numbers of the end, such as the quality for each client
-    names: Array = np.empty(0, dtype=str)  # [names] metrics
+    more: Array = np.empty(0)  # [names] further metrics of the end
+    names: Array = np.empty(0, dtype=str)  # [names]
+    client_ndcg: Array = np.empty(0)  # [clients] offline nDCG@10 at the end, each on its own test queries
+    clients: Array = np.empty(0, dtype=str)  # [clients] names; none where all clients have the same test queries
     points: Array = np.empty((0, 0))  # [names, points] of a picture, in the place of rounds
     point_names: Array = np.empty(0, dtype=str)
 
