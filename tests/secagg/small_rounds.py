@@ -9,12 +9,11 @@ import numpy as np
 
 from foltr.secagg import crypto as primitives
 from foltr.secagg import ring
-from foltr.secagg.client import answer
+from foltr.secagg.client import answer, join
+from foltr.secagg.in_process import run_in_memory
 from foltr.secagg.messages import STAGES, Address, Envelope, send
-from foltr.secagg.server import secure_sum
-from foltr.secagg.state import join
+from foltr.secagg.server import aggregate
 from foltr.secagg.terms import Terms, context, registry
-from foltr.secagg.transport import run_in_memory
 
 
 class Federation(NamedTuple):
@@ -53,7 +52,7 @@ def members(fed, round=1, rows=None):
 
 def server_of(fed, round=1, clients=None):
     clients = fed.identities if clients is None else clients
-    return secure_sum(clients, terms=fed.terms, registry=fed.registry, identity=fed.server, round=round)
+    return aggregate(clients, terms=fed.terms, registry=fed.registry, identity=fed.server, round=round)
 
 
 def run(fed, round=1, **faults):
@@ -77,7 +76,7 @@ def until(fed, stage, silent=()):
 
 
 def answers(states, requests, silent=()):
-    """UserLevelDP replies; the states move on."""
+    """Honest replies; the states move on."""
     replies = {}
     for client, request in requests.items():
         if client not in silent:

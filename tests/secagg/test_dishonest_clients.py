@@ -9,7 +9,7 @@ from small_rounds import answers, content, federation, plain_sum, run, said, unt
 
 from foltr.errors import SecureAggregationError
 from foltr.secagg import crypto as primitives
-from foltr.secagg import masking, messages
+from foltr.secagg import messages
 from foltr.secagg.messages import STAGES
 from foltr.secagg.terms import to_set
 
@@ -86,7 +86,7 @@ def test_shares_that_give_another_self_mask_are_noticed():
     true = states[LIAR].seed
     states[LIAR] = changed(states[LIAR], seed=primitives.new_secret())
     replies = answers(states, requests)
-    whole = masking.seed_commitment(states[LIAR].context, LIAR, true)
+    whole = primitives.seed_commitment(states[LIAR].context, LIAR, true)
     replies[LIAR] = said(FED, "share", LIAR, changed(content(replies[LIAR], messages.Shares), seed=whole))
     requests = server.send(replies)
     with pytest.raises(SecureAggregationError, match="client 10 shared a seed secret that is not its own"):

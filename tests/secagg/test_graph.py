@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foltr.errors import SpecError
-from foltr.secagg import graph, tree
+from foltr.secagg import graph
 
 
 @given(population=st.integers(2, 9), data=st.data())
@@ -26,11 +26,11 @@ def test_the_tail_is_that_of_all_ways_to_draw(population, data):
 
 
 @given(clients=st.integers(1, 8), data=st.data())
-def test_the_odds_of_a_gap_are_those_of_all_placements(clients, data):
+def test_the_odds_of_a_cut_are_those_of_all_placements(clients, data):
     marked, length = data.draw(st.integers(0, clients)), data.draw(st.integers(0, clients))
-    ways = list(combinations(range(clients), marked))  # who is marked; the gap is the first places
+    ways = list(combinations(range(clients), marked))  # who is marked; the cut is at the first places
     full = sum(set(range(length)) <= set(way) for way in ways)
-    assert graph._run(clients, marked, length) == Fraction(full, len(ways))
+    assert graph._all_marked(clients, marked, length) == Fraction(full, len(ways))
 
 
 @pytest.mark.parametrize("clients", [101, 300, 1000])
@@ -84,11 +84,11 @@ def test_another_seed_gives_another_circle():
 
 @pytest.mark.parametrize("count", range(1, 18))
 def test_every_place_in_a_tree_has_its_proof_and_no_other(count):
-    leaves = [tree.leaf(bytes([k])) for k in range(count)]
-    levels = tree.levels(leaves)
+    leaves = [graph.merkle_leaf(bytes([k])) for k in range(count)]
+    levels = graph.merkle_levels(leaves)
     for place in range(count):
-        path = tree.path(levels, place)
-        assert tree.root_from(leaves[place], place, count, path) == levels[-1][0]
-        assert tree.root_from(tree.leaf(b"other"), place, count, path) != levels[-1][0]
-        assert tree.root_from(leaves[place], place, count, path + bytes(32)) != levels[-1][0]
-        assert not path or tree.root_from(leaves[place], place, count, path[:-1]) != levels[-1][0]
+        path = graph.merkle_path(levels, place)
+        assert graph.merkle_root(leaves[place], place, count, path) == levels[-1][0]
+        assert graph.merkle_root(graph.merkle_leaf(b"other"), place, count, path) != levels[-1][0]
+        assert graph.merkle_root(leaves[place], place, count, path + bytes(32)) != levels[-1][0]
+        assert not path or graph.merkle_root(leaves[place], place, count, path[:-1]) != levels[-1][0]

@@ -13,8 +13,8 @@ from foltr.errors import SpecError
 from foltr.privacy import release
 from foltr.privacy.accounting import epsilon
 from foltr.privacy.calibration import noise_multiplier
+from foltr.secagg.in_process import run_in_memory
 from foltr.secagg.ring import Ring, decode
-from foltr.secagg.transport import run_in_memory
 
 RING = Ring(clients=7)
 

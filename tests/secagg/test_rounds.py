@@ -12,10 +12,10 @@ from small_rounds import content, counted, federation, members, plain_sum, run, 
 from foltr.errors import SecureAggregationError, SpecError
 from foltr.secagg import crypto as primitives
 from foltr.secagg import groups, messages, ring
+from foltr.secagg.client import join
+from foltr.secagg.in_process import run_in_memory
 from foltr.secagg.messages import STAGES
-from foltr.secagg.state import join
 from foltr.secagg.terms import Terms, registry, shape_of
-from foltr.secagg.transport import run_in_memory
 
 SEVEN = federation(7, dropouts=0.3, corrupt=0.0)  # 6 neighbours each, threshold 4
 WIDE = federation(6, length=3, bits=64, dropouts=0.17, corrupt=0.17)  # 5 neighbours each, threshold 4
@@ -63,7 +63,7 @@ def enough(shared, masked, agreed, opened, advertised):
         return False
     convinced = opened if len(agreed) - 1 >= threshold else set()
     return (
-        len(masked) >= SEVEN.terms.least
+        len(masked) >= SEVEN.terms.min_clients
         and all(len(shared - {owner}) >= threshold for owner in shared)
         and all(len(masked - {owner}) >= threshold for owner in shared)
         and all(len(convinced - {owner}) >= threshold for owner in shared)
@@ -88,7 +88,7 @@ def test_when_nearly_all_fall_away_there_is_no_sum(stage):
 
 
 def test_fewer_than_the_agreed_number_are_never_summed():
-    fed = federation(7, dropouts=0.3, corrupt=0.0, least=7)
+    fed = federation(7, dropouts=0.3, corrupt=0.0, min_clients=7)
     with pytest.raises(SecureAggregationError, match="6 clients sent their vectors, at least 7"):
         run(fed, drop={"mask": {10}})
 
@@ -160,9 +160,9 @@ def test_a_cohort_must_be_known_and_large_enough(clients):
         next(server_of(SEVEN, clients=clients))
 
 
-@pytest.mark.parametrize("wrong", [{"length": 0}, {"length": 1, "least": 2}])
+@pytest.mark.parametrize("wrong", [{"length": 0}, {"length": 1, "min_clients": 2}])
 def test_terms_that_hide_nobody_are_refused(wrong):
-    with pytest.raises(SpecError, match="least"):
+    with pytest.raises(SpecError, match=r"min_clients|at least one number"):
         Terms("test", **wrong)
 
 

@@ -12,7 +12,7 @@ from foltr.secagg import messages
 HERE = Path(foltr.__file__).parent
 MODULES = [
     *sorted((HERE / "secagg").glob("*.py")),
-    *(HERE / "privacy" / name for name in ("discrete_gaussian.py", "release.py")),
+    *(HERE / "privacy" / name for name in ("noise.py", "release.py")),
     *(HERE / "silo" / name for name in ("keys.py", "noise.py")),
 ]
 SEEDED = ("random", "numpy.random", "foltr.rng", "foltr._kernels.compile", "scipy")

@@ -1,4 +1,4 @@
-"""The client's side of a round: a state that never changes, and `answer`, which gives the next state and a reply.
+"""The client's side of a round: `join` gives a state that never changes, `answer` the next state and a reply.
 
 Sources: Bonawitz et al. 2017, figure 4; Bell et al. 2020. A client sends
 
@@ -7,11 +7,13 @@ Sources: Bonawitz et al. 2017, figure 4; Bell et al. 2020. A client sends
 and gives each neighbour a share of `seed` and of its mask key. It trusts no request: it refuses one of another round,
 one out of turn or repeated, keys that are not signed by those whom the graph makes its neighbours, a key under two
 names, too few neighbours or survivors, and it opens one kind of share of each neighbour only, after a threshold of
-neighbours has signed the same set of survivors. Whoever keeps a state must replace it before the reply leaves.
+neighbours has signed the same set of survivors. Whoever stores a state must replace it before the reply leaves.
 
 Differs from the paper: the request to open names no shares; which kind is opened follows from the signed set alone. A
 client opens the self mask of a neighbour only if that proves that it masked with the client: else a server could tell
 the neighbour that those who will open it are absent, and leave it with hardly any mask.
+
+These checks are not a proof: the protocol is claimed against an honest-but-curious server only.
 """
 
 from collections.abc import Callable
@@ -19,13 +21,60 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from foltr.errors import SecureAggregationError
-from foltr.secagg import crypto as primitives
-from foltr.secagg import graph, masking, messages, shamir, tree
+from foltr.errors import SecureAggregationError, SpecError
+from foltr.secagg import crypto, graph, messages, ring, shamir
 from foltr.secagg.messages import REQUESTS, STAGES, Address, Direction, Stage
-from foltr.secagg.state import Client
-from foltr.secagg.terms import from_set, shape_of
+from foltr.secagg.terms import Registry, Terms, context, from_set, shape_of
+from foltr.types import Array
+
+
+class Client(msgspec.Struct, frozen=True, kw_only=True):
+    """One client in one round; what a stage has not reached is empty."""
+
+    id: int
+    identity: Ed25519PrivateKey
+    terms: Terms
+    registry: Registry
+    round: int
+    context: bytes
+    vector: Array  # [P] of the ring
+    done: int = 0  # stages answered
+    channel: bytes = b""  # secret
+    mask: bytes = b""  # secret
+    seed: bytes = b""  # secret
+    advert: bytes = b""  # own signed keys
+    threshold: int = 0
+    members: bytes = b""  # who takes part, as a set
+    neighbours: tuple[int, ...] = ()
+    mask_keys: dict[int, bytes] = {}  # of neighbours
+    shared: dict[int, bytes] = {}  # secrets of the channels
+    held: dict[int, bytes] = {}  # both shares of each neighbour that takes part
+    view: bytes = b""  # the graph as the server described it
+    survivors: bytes = b""  # the set that was signed
+
+    def __repr__(self) -> str:
+        return f"Client(id={self.id}, round={self.round}, done={self.done})"  # no secret reaches a log
+
+
+def join(
+    id: int, identity: Ed25519PrivateKey, vector: Array, *, terms: Terms, registry: Registry, round: int
+) -> Client:
+    """A client at the beginning of a round; `vector` comes from `ring.encode`."""
+    if vector.shape != (terms.length,) or vector.dtype != ring.dtype(terms.bits):
+        raise SpecError(f"a vector of {vector.shape} {vector.dtype}; use {terms.length} values of {terms.bits} bits")
+    if registry.keys.get(id) != identity.public_key().public_bytes_raw():
+        raise SpecError(f"client {id} is not in the registry with this identity; register its public key first")
+    return Client(
+        id=id,
+        identity=identity,
+        terms=terms,
+        registry=registry,
+        round=round,
+        context=context(terms, round),
+        vector=vector,
+    )
 
 
 def answer(state: Client, request: bytes) -> tuple[Client, bytes]:
@@ -48,21 +97,19 @@ def _address(state: Client, direction: Direction, stage: Stage, client: int | No
 
 def _advertise(state: Client, _: messages.Start) -> tuple[Client, messages.Keys]:
     state = msgspec.structs.replace(
-        state, channel=primitives.new_secret(), mask=primitives.new_secret(), seed=primitives.new_secret()
+        state, channel=crypto.new_secret(), mask=crypto.new_secret(), seed=crypto.new_secret()
     )
     return state, _own_keys(state)
 
 
 def _own_keys(state: Client) -> messages.Keys:
-    return messages.Keys(
-        *(primitives.public_of(primitives.agreement_key(secret)) for secret in (state.channel, state.mask))
-    )
+    return messages.Keys(*(crypto.public_of(crypto.agreement_key(secret)) for secret in (state.channel, state.mask)))
 
 
 def _share(state: Client, body: messages.Neighbourhood) -> tuple[Client, messages.Shares]:
     threshold, neighbours = _neighbours(state, body)
     keys = _neighbours_keys(state, neighbours, body.keys)
-    private = primitives.agreement_key(state.channel)
+    private = crypto.agreement_key(state.channel)
     state = msgspec.structs.replace(
         state,
         threshold=threshold,
@@ -70,21 +117,21 @@ def _share(state: Client, body: messages.Neighbourhood) -> tuple[Client, message
         view=messages.view(body.members, body.root),
         neighbours=neighbours,
         mask_keys={other: key.mask for other, key in keys.items()},
-        shared={other: primitives.agree(private, key.channel) for other, key in keys.items()},
+        shared={other: crypto.agree(private, key.channel) for other, key in keys.items()},
     )
     return state, _sealed_shares(state)
 
 
 def _neighbours(state: Client, body: messages.Neighbourhood) -> tuple[int, tuple[int, ...]]:
-    """The threshold, and the neighbours by the rule: not by what the server says they are."""
+    """The threshold and the neighbours, computed and not taken from the request."""
     known = state.registry
     flags = from_set(body.members, known)
     members = np.flatnonzero(flags)  # [clients] places in the registry
-    _at_least(state, len(members), state.terms.least, "clients take part")
+    _at_least(state, len(members), state.terms.min_clients, "clients take part")
     if not flags[known.places[state.id]]:
         raise SecureAggregationError(f"client {state.id} is asked for shares but is not among those who take part")
     place = int(np.searchsorted(members, known.places[state.id]))
-    if tree.root_from(tree.leaf(state.advert), place, len(members), body.path) != body.root:
+    if graph.merkle_root(graph.merkle_leaf(state.advert), place, len(members), body.path) != body.root:
         raise SecureAggregationError(f"the keys of client {state.id} are not among those that order the circle")
     shape = shape_of(state.terms, len(members))
     around = graph.neighbours(messages.view(body.members, body.root), len(members), shape.degree, place)
@@ -113,13 +160,13 @@ def _sealed_shares(state: Client) -> messages.Shares:
     of_seed = shamir.share(state.seed, state.threshold, holders)
     sealed, commitments = [], []
     for other, mask, seed in zip(state.neighbours, of_mask, of_seed, strict=True):
-        key = primitives.derive(state.shared[other], state.context, state.id, other, "shares")
-        sealed.append(primitives.encrypt(key, mask + seed, state.context))
+        key = crypto.derive(state.shared[other], state.context, state.id, other, "shares")
+        sealed.append(crypto.encrypt(key, mask + seed, state.context))
         commitments.append(
-            primitives.commitment(state.context, state.id, other, "mask", mask)
-            + primitives.commitment(state.context, state.id, other, "seed", seed)
+            crypto.commitment(state.context, state.id, other, "mask", mask)
+            + crypto.commitment(state.context, state.id, other, "seed", seed)
         )
-    return messages.Shares(sealed, masking.seed_commitment(state.context, state.id, state.seed), commitments)
+    return messages.Shares(sealed, crypto.seed_commitment(state.context, state.id, state.seed), commitments)
 
 
 def _mask(state: Client, body: messages.Deliveries) -> tuple[Client, messages.Masked]:
@@ -128,21 +175,24 @@ def _mask(state: Client, body: messages.Deliveries) -> tuple[Client, messages.Ma
     held = {other: _open_shares(state, other, sealed) for other, sealed in sent if sealed}
     _at_least(state, len(held), state.threshold, "neighbours take part")
     keys = {other: state.mask_keys[other] for other in held}
-    masked = state.vector + masking.own(state.seed, state.terms)
-    masked += masking.pairwise(state.mask, state.id, keys, state.terms, state.context)
+    terms = state.terms
+    masked = state.vector + crypto.self_mask(state.seed, terms.length, terms.bits)
+    masked += crypto.pairwise_mask(
+        state.mask, state.id, keys, length=terms.length, bits=terms.bits, context=state.context
+    )
     proofs = [_proof(state, state.id, other) if other in held else b"" for other in state.neighbours]
     return msgspec.structs.replace(state, held=held), messages.Masked(masked.tobytes(), proofs)
 
 
 def _proof(state: Client, sender: int, receiver: int) -> bytes:
     other = sender if receiver == state.id else receiver
-    return primitives.proof(state.shared[other], state.context, sender, receiver)
+    return crypto.proof(state.shared[other], state.context, sender, receiver)
 
 
 def _open_shares(state: Client, other: int, sealed: bytes) -> bytes:
-    key = primitives.derive(state.shared[other], state.context, other, state.id, "shares")
+    key = crypto.derive(state.shared[other], state.context, other, state.id, "shares")
     try:
-        both = primitives.decrypt(key, sealed, state.context)
+        both = crypto.decrypt(key, sealed, state.context)
     except SecureAggregationError as problem:
         raise SecureAggregationError(f"client {state.id}, shares from client {other}: {problem}") from None
     if len(both) != 2 * shamir.SHARE:
@@ -157,7 +207,7 @@ def _agree(state: Client, body: messages.Survivors) -> tuple[Client, messages.Ag
         raise SecureAggregationError(f"client {state.id} sent its vector but is not among the survivors")
     if (survivors & ~from_set(state.members, state.registry)).any() or not around <= state.held.keys():
         raise SecureAggregationError(f"client {state.id}: among the survivors are clients that shared nothing")
-    _at_least(state, int(survivors.sum()), state.terms.least, "clients survive")
+    _at_least(state, int(survivors.sum()), state.terms.min_clients, "clients survive")
     _at_least(state, len(around), state.threshold, "neighbours survive")
     return msgspec.structs.replace(state, survivors=body.members), messages.agreement(state.view, body.members)
 
@@ -192,7 +242,7 @@ def _check_proofs(state: Client, proofs: list[bytes], around: set[int]) -> None:
     """Each neighbour whose self mask is to be opened still hides behind the mask it has with this client."""
     _as_many(state, len(proofs), "proofs")
     for other, proof in zip(state.neighbours, proofs, strict=True):
-        if other in around and not primitives.same(proof, _proof(state, other, state.id)):
+        if other in around and not crypto.same(proof, _proof(state, other, state.id)):
             raise SecureAggregationError(
                 f"client {other} did not prove that it masked its vector with client {state.id}"
             )

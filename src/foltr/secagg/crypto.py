@@ -4,12 +4,14 @@ X25519 (RFC 7748), Ed25519 (RFC 8032), HKDF-SHA256 (RFC 5869), ChaCha20-Poly1305
 (NIST SP 800-38A). Every key is derived for one use in one round, so nonces and counters start at zero.
 AES-256-CTR and ChaCha20 expand a mask of a kilobyte in the same 8 microseconds; AES needs slightly less for long ones.
 
+The masks of a vector (Bonawitz et al. 2017): what its owner adds, and what the server removes once it may.
+
 Differs from the paper: nothing.
 """
 
 import hmac
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from struct import Struct
@@ -125,3 +127,25 @@ def masks(seeds: Sequence[bytes], length: int, bits: int) -> Array:
     """The mask of each seed, [seeds, length] unsigned integers of so many bits."""
     stream = b"".join(expand(seed, length * bits // 8) for seed in seeds)
     return np.frombuffer(stream, dtype=f"<u{bits // 8}").reshape(len(seeds), length)
+
+
+def self_mask(seed: bytes, length: int, bits: int) -> Array:
+    """The mask that only a client itself knows. [P]"""
+    return masks([seed], length, bits)[0]
+
+
+def pairwise_mask(
+    secret: bytes, me: int, keys: Mapping[int, bytes], *, length: int, bits: int, context: bytes
+) -> Array:
+    """The sum of the masks that a client has with these others: what one of two adds, the other subtracts. [P]"""
+    private = agreement_key(secret)
+    seeds = [
+        derive(agree(private, key), context, min(me, other), max(me, other), "mask") for other, key in keys.items()
+    ]
+    each = masks(seeds, length, bits)  # [others, P]
+    added = np.array([me < other for other in keys], bool)
+    return each[added].sum(axis=0, dtype=each.dtype) - each[~added].sum(axis=0, dtype=each.dtype)
+
+
+def seed_commitment(context: bytes, owner: int, seed: bytes) -> bytes:
+    return commitment(context, owner, owner, "whole seed", seed)

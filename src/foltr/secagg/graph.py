@@ -4,15 +4,21 @@ Source: Bell et al. 2020: clients stand in a circle in random order, each is a n
 next ones on either side. Among few, everybody is everybody's neighbour. Neighbours hold shares of a client's secrets.
 
 Of k neighbours at most c are corrupt and d drop out, except with the odds given to `degree_for`. Those who remain must
-meet the threshold, t <= k - d; and no honest neighbour opens two secrets of one client, so the server cannot have t
-shares of both if 2 t > k + c. Hence k > 2 d + c. Both c and d are hypergeometric tails, computed exactly.
+meet the threshold, t <= k - d; and no honest neighbour opens two secrets of one client, so nobody can have t shares of
+both if 2 t > k + c. Hence k > 2 d + c. Both c and d are hypergeometric tails, computed exactly.
 
-Differs from the paper: exact tails in place of bounds; the order comes from a hash of all keys of the round, so that a
-server cannot prepare an order that surrounds one client with its friends.
+The order comes from a hash of all keys of the round: the root of a Merkle tree over the signed keys, in which every
+client checks its own place (Merkle 1987, with leaves and nodes hashed apart as in RFC 6962; the last node of an odd
+level moves up as it is).
+
+Differs from the paper: exact tails in place of bounds; the server does not choose the order. The odds hold for a server
+that follows the protocol.
 """
 
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
+from hashlib import sha256
 from math import comb
 from typing import NamedTuple
 
@@ -31,11 +37,6 @@ class Shape(NamedTuple):
     threshold: int  # of them, whose shares give a secret back
     corrupt: int  # of them, at most, that work for the server
 
-    @property
-    def together(self) -> int:
-        """Fewest honest clients in any sum that a server can obtain, whatever it does."""
-        return self.threshold - self.corrupt + 1
-
 
 @lru_cache(maxsize=256)
 def degree_for(
@@ -48,35 +49,37 @@ def degree_for(
             raise SpecError(f"{name}={share}; use a share from 0 to below 1")
     if clients < FEWEST:
         raise SpecError(f"{clients} clients; a sum hides nobody among fewer than {FEWEST}")
-    bad, gone = at_most(corrupt, clients), at_most(dropouts, clients)
+    num_corrupt, num_dropouts = at_most(corrupt, clients), at_most(dropouts, clients)
     for degree in range(2, clients - 1 if clients > COMPLETE else 0, 2):
-        shape = _sparse(clients, bad, gone, degree, Fraction(failure), Fraction(stall))
+        shape = _sparse(clients, num_corrupt, num_dropouts, degree, Fraction(failure), Fraction(stall))
         if shape is not None:
             return shape
-    return _complete(clients, bad, gone)
+    return _complete(clients, num_corrupt, num_dropouts)
 
 
 def at_most(share: float, clients: int) -> int:
     return int(share * clients + 1e-9)  # a third of 9 is 3, whatever the last binary digit says
 
 
-def _sparse(clients: int, bad: int, gone: int, degree: int, failure: Fraction, stall: Fraction) -> Shape | None:
-    if clients * _run(clients, bad + gone, degree // 2) > failure / 2:
+def _sparse(
+    clients: int, num_corrupt: int, num_dropouts: int, degree: int, failure: Fraction, stall: Fraction
+) -> Shape | None:
+    if clients * _all_marked(clients, num_corrupt + num_dropouts, degree // 2) > failure / 2:
         return None
-    c = most_drawn(clients - 1, bad, degree, failure / (2 * clients))
-    d = most_drawn(clients - 1, gone, degree, stall / clients)
+    c = most_drawn(clients - 1, num_corrupt, degree, failure / (2 * clients))
+    d = most_drawn(clients - 1, num_dropouts, degree, stall / clients)
     threshold = (degree + c) // 2 + 1
     return Shape(degree, threshold, c) if threshold <= degree - d else None
 
 
-def _complete(clients: int, bad: int, gone: int) -> Shape:
+def _complete(clients: int, num_corrupt: int, num_dropouts: int) -> Shape:
     degree = clients - 1
-    c, d = min(bad, degree), min(gone, degree)
+    c, d = min(num_corrupt, degree), min(num_dropouts, degree)
     threshold = (degree + c) // 2 + 1
     if threshold > degree - d:
         raise SpecError(
-            f"{clients} clients cannot stand {gone} dropouts and {bad} corrupt ones; "
-            f"use more clients than 2 x dropouts + corrupt + 1 = {2 * gone + bad + 1}, or lower shares"
+            f"{clients} clients cannot stand {num_dropouts} dropouts and {num_corrupt} corrupt ones; "
+            f"use more clients than 2 x dropouts + corrupt + 1 = {2 * num_dropouts + num_corrupt + 1}, or lower shares"
         )
     return Shape(degree, threshold, c)
 
@@ -91,8 +94,8 @@ def most_drawn(population: int, marked: int, drawn: int, odds: Fraction) -> int:
     return 0
 
 
-def _run(clients: int, marked: int, length: int) -> Fraction:
-    """Odds that all clients at `length` given places are marked: only such a gap can cut the circle."""
+def _all_marked(clients: int, marked: int, length: int) -> Fraction:
+    """Odds that all clients at `length` given places are marked: only such a run can cut the circle."""
     return Fraction(comb(marked, length), comb(clients, length))
 
 
@@ -113,3 +116,42 @@ def neighbours(seed: bytes, clients: int, degree: int, client: int) -> list[int]
     steps = np.arange(1, degree // 2 + 1)
     around = (places[client] + np.concatenate([-steps, steps])) % clients
     return sorted(order[around].tolist())
+
+
+def merkle_leaf(content: bytes) -> bytes:
+    return sha256(b"\x00" + content).digest()
+
+
+def merkle_levels(leaves: Sequence[bytes]) -> list[list[bytes]]:
+    """From the leaves to the root."""
+    found = [list(leaves)]
+    while len(found[-1]) > 1:
+        below = found[-1]
+        pairs = [_node(below[k], below[k + 1]) for k in range(0, len(below) - 1, 2)]
+        found.append(pairs + below[len(below) & ~1 :])
+    return found
+
+
+def merkle_path(tree: Sequence[Sequence[bytes]], place: int) -> bytes:
+    """The hashes beside the way from a leaf to the root, from below."""
+    beside = []
+    for level in tree[:-1]:
+        if place ^ 1 < len(level):
+            beside.append(level[place ^ 1])
+        place //= 2
+    return b"".join(beside)
+
+
+def merkle_root(own: bytes, place: int, count: int, beside: bytes) -> bytes:
+    """The root that a leaf at this place of `count` and its path lead to; anything wrong leads to another root."""
+    steps = [beside[k : k + 32] for k in range(0, len(beside), 32)][::-1]
+    while count > 1:
+        if place ^ 1 < count:
+            other = steps.pop() if steps else b""
+            own = _node(other, own) if place & 1 else _node(own, other)
+        place, count = place // 2, (count + 1) // 2
+    return own if not steps else b""
+
+
+def _node(left: bytes, right: bytes) -> bytes:
+    return sha256(b"\x01" + left + right).digest()

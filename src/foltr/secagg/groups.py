@@ -1,10 +1,10 @@
-"""A secure sum in each of several random groups, so that a robust rule can compare the groups' means.
+"""A secure sum in each of several random groups, so that a robust aggregator can compare the groups' means.
 
 Source: the idea of So, Güler and Avestimehr, "Byzantine-resilient secure federated learning" (2020), and of
 He, Karimireddy and Jaggi, "Secure Byzantine-robust machine learning" (2020), in its plainest form: groups as clients.
 A group's mean is what the server sees; a smaller group hides less.
 
-Differs from the papers: the server sees the groups' means in the clear; no rule runs under the masks.
+Differs from the papers: the server sees the groups' means in the clear; no aggregator runs under the masks.
 """
 
 import secrets
@@ -16,9 +16,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from foltr.errors import SpecError
 from foltr.secagg.graph import FEWEST
-from foltr.secagg.post import Replies, Requests
 from foltr.secagg.ring import Ring, decode
-from foltr.secagg.server import Sum, secure_sum
+from foltr.secagg.server import Replies, Requests, Sum, aggregate
 from foltr.secagg.terms import Registry, Terms
 from foltr.types import Array
 
@@ -50,7 +49,7 @@ def group_means(
 ) -> Generator[Requests, Replies, GroupMeans]:
     """All groups side by side, stage by stage; a failure in one stops all."""
     rounds = [
-        secure_sum(group, terms=terms, registry=registry, identity=identity, round=round)
+        aggregate(group, terms=terms, registry=registry, identity=identity, round=round)
         for group in split(clients, groups)
     ]
     sums = yield from _side_by_side(rounds)

@@ -86,11 +86,11 @@ class Survivors(Body, frozen=True):
 class Agreement(Body, frozen=True):
     """Reply: the client's signature is on this set and no other."""
 
-    digest: bytes  # of the graph as it was told, and of the set of survivors
+    digest: bytes  # of the graph as the client saw it, and of the set of survivors
 
 
 def view(members: bytes, root: bytes) -> bytes:
-    """What a client was told of the graph, in short; it seeds the order of the circle."""
+    """The graph as the server described it, in short; it seeds the order of the circle."""
     return sha256(label(members, root)).digest()
 
 

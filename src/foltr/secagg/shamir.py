@@ -20,13 +20,13 @@ from foltr.types import Array
 PRIME = 65537
 WORDS = 16  # of 16 bits, in a secret
 SHARE = 2 * WORDS + 2  # bytes: the low 16 bits of each value, then one bit for each that is 65536
-_MOST_HOLDERS = 4096  # keeps sums of products exact: 4096 x 65536^2 < 2^53
+_MAX_HOLDERS = 4096  # keeps sums of products exact: 4096 x 65536^2 < 2^53
 
 
 def share(secret: bytes, threshold: int, holders: int) -> list[bytes]:
     """A share for each holder; that of holder i belongs to the point i + 1."""
-    if not 1 <= threshold <= holders <= _MOST_HOLDERS:
-        raise SpecError(f"threshold {threshold} of {holders} holders; use 1 <= threshold <= holders <= {_MOST_HOLDERS}")
+    if not 1 <= threshold <= holders <= _MAX_HOLDERS:
+        raise SpecError(f"threshold {threshold} of {holders} holders; use 1 <= threshold <= holders <= {_MAX_HOLDERS}")
     if len(secret) != 2 * WORDS:
         raise SpecError(f"a secret of {len(secret)} bytes; use {2 * WORDS}")
     coefficients = np.vstack([np.frombuffer(secret, "<u2"), _uniform(threshold - 1)])  # [threshold, words]
@@ -66,11 +66,11 @@ def _powers(threshold: int, holders: int) -> Array:
 
 def _weights(points: Array) -> Array:
     """Lagrange's weights at zero: the product over the other points of other / (other - point)."""
-    gaps = (points[None, :] - points[:, None]) % PRIME  # [point, other]
-    others = np.broadcast_to(points, gaps.shape).copy()
-    np.fill_diagonal(gaps, 1)  # a point is not compared with itself
+    differences = (points[None, :] - points[:, None]) % PRIME  # [point, other]
+    others = np.broadcast_to(points, differences.shape).copy()
+    np.fill_diagonal(differences, 1)  # a point is not compared with itself
     np.fill_diagonal(others, 1)
-    return (_product(others) * _inverse(_product(gaps)) % PRIME).astype(np.float64)
+    return (_product(others) * _inverse(_product(differences)) % PRIME).astype(np.float64)
 
 
 def _product(rows: Array) -> Array:

@@ -28,7 +28,7 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     federation: str
     length: int  # numbers in a vector
     bits: Literal[32, 64] = 32
-    least: int = FEWEST  # fewest clients whose sum may be opened
+    min_clients: int = FEWEST  # fewest clients whose sum may be opened
     dropouts: Share = 0.1  # of the clients, at any stages together
     corrupt: Share = 0.1  # of the clients, working for the server
     failure: Share = 2**-40  # odds of hiding less than promised
@@ -37,8 +37,10 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if self.length < 1:
             raise SpecError(f"length={self.length}; a vector has at least one number")
-        if self.least < FEWEST:
-            raise SpecError(f"least={self.least}; use {FEWEST} or more, or a sum shows its only other member")
+        if self.min_clients < FEWEST:
+            raise SpecError(
+                f"min_clients={self.min_clients}; use {FEWEST} or more: two read each other's vector off the sum"
+            )
 
 
 class Registry(NamedTuple):

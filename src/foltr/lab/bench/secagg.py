@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from foltr.secagg.client import Client, join
 from foltr.secagg.crypto import new_identity, signed_by
+from foltr.secagg.in_process import run_in_memory
 from foltr.secagg.messages import Direction, Stage
 from foltr.secagg.ring import Ring, encode
-from foltr.secagg.server import Sum, secure_sum
-from foltr.secagg.state import Client, join
+from foltr.secagg.server import Sum, aggregate
 from foltr.secagg.terms import Terms, registry, shape_of
-from foltr.secagg.transport import run_in_memory
 from foltr.types import Array
 
 PARAMETERS = 136
@@ -35,11 +35,11 @@ def _round(clients: int) -> dict[str, float]:
     terms, ring = Terms("speed", PARAMETERS), Ring(clients=clients)
     vectors = encode(np.sin(np.arange(clients * PARAMETERS, dtype=float)).reshape(clients, PARAMETERS), ring)
     members, server = _federation(terms, vectors)
-    gone, watch = set(range(0, clients, 10)), DetectorState(clients - 1)
+    gone, watch = set(range(0, clients, 10)), ClientTimer(clients - 1)
     known = members[0].registry
     began, worked = time.perf_counter(), time.process_time()
     found = run_in_memory(
-        secure_sum(range(clients), terms=terms, registry=known, identity=server, round=1),
+        aggregate(range(clients), terms=terms, registry=known, identity=server, round=1),
         members,
         drop={"mask": gone},
         mutate=watch,
@@ -69,7 +69,7 @@ def _federation(terms: Terms, vectors: Array) -> tuple[dict[int, Client], Ed2551
     }, server
 
 
-class DetectorState:
+class ClientTimer:
     """Takes the time of one client, the last in line, who finds no signature checked by others."""
 
     def __init__(self, client: int) -> None:

@@ -1,0 +1,91 @@
+"""Server and clients in one process, over a transport in memory: for tests, benchmarks and small federations.
+
+`secure_sum` runs the whole protocol, keys and masks from the operating system, and returns the sum of the rows: what
+`privacy.secure_aggregation = "execute"` does in a run. `run_in_memory` runs any server against any clients; faults can
+be put in.
+
+Differs from the paper: all parties share one memory, so nothing is hidden from whoever runs the process.
+"""
+
+from collections.abc import Callable, Collection, Generator, Mapping
+from typing import Literal, TypeAlias, TypeVar
+
+from foltr.errors import SecureAggregationError, SpecError
+from foltr.secagg.client import Client, answer, join
+from foltr.secagg.crypto import new_identity
+from foltr.secagg.graph import FEWEST
+from foltr.secagg.messages import STAGES, Direction, Stage
+from foltr.secagg.ring import Ring, decode, encode
+from foltr.secagg.server import Replies, Requests, Sum, aggregate
+from foltr.secagg.terms import Terms, registry
+from foltr.types import Array
+
+MAX_CLIENTS = 200  # a round of so many takes some seconds
+_DROPOUTS = 0.1  # share of the clients that a round can lose, if no more are said to drop out
+Mutation: TypeAlias = Callable[[Stage, Direction, int, bytes], bytes]
+Result = TypeVar("Result")
+
+
+def secure_sum(
+    rows: Array, *, bits: Literal[32, 64] = 64, fraction: int = 32, dropped: Collection[int] = (), round: int = 1
+) -> Array:
+    """The sum [V] of rows [n, V] by the protocol, each value cut to a multiple of 2^-fraction.
+
+    Client i holds row i. Those in `dropped` share their secrets and then fall silent: the sum is that of the others.
+    """
+    clients, lost = len(rows), set(dropped)
+    if not FEWEST <= clients <= MAX_CLIENTS:
+        raise SecureAggregationError(
+            f"secure aggregation in one process is for {FEWEST} to {MAX_CLIENTS} clients, not {clients}; use fewer "
+            f"clients or a smaller cohort, or simulate it"
+        )
+    if not lost <= set(range(clients)):
+        raise SecureAggregationError(f"dropped = {sorted(lost)}; use numbers from 0 to {clients - 1}")
+    try:
+        found = _run(rows, Ring(clients, bits, fraction), lost, round)
+    except SpecError as problem:  # a value that does not fit, or more dropouts than a round can stand
+        raise SecureAggregationError(f"secure aggregation of {clients} clients: {problem}") from None
+    return decode(found.total, Ring(clients, bits, fraction))
+
+
+def _run(rows: Array, ring: Ring, lost: set[int], round: int) -> Sum:
+    """One round with fresh identities."""
+    clients, length = rows.shape
+    terms = Terms("one process", length, bits=ring.bits, dropouts=max(_DROPOUTS, len(lost) / clients))
+    identities, server = [new_identity() for _ in rows], new_identity()
+    keys = {client: one.public_key().public_bytes_raw() for client, one in enumerate(identities)}
+    known = registry(server.public_key().public_bytes_raw(), keys)
+    states = {
+        client: join(client, one, encode(rows[client], ring), terms=terms, registry=known, round=round)
+        for client, one in enumerate(identities)
+    }
+    asking = aggregate(range(clients), terms=terms, registry=known, identity=server, round=round)
+    return run_in_memory(asking, states, drop={"mask": lost})
+
+
+def run_in_memory(
+    server: Generator[Requests, Replies, Result],
+    clients: Mapping[int, Client],
+    *,
+    drop: Mapping[Stage, Collection[int]] | None = None,
+    mutate: Mutation | None = None,
+) -> Result:
+    """What the server's side returns. A client in `drop` is silent from that stage on; `mutate` changes messages."""
+    states, gone, change = dict(clients), set[int](), mutate or _unchanged
+    requests = next(server)
+    for stage in STAGES:
+        gone.update((drop or {}).get(stage, ()))
+        replies = {}
+        for client, request in requests.items():
+            if client not in gone:
+                states[client], reply = answer(states[client], change(stage, "request", client, request))
+                replies[client] = change(stage, "reply", client, reply)
+        try:
+            requests = server.send(replies)
+        except StopIteration as finished:
+            return finished.value
+    raise RuntimeError("the server asks for more stages than there are")
+
+
+def _unchanged(_stage: Stage, _direction: Direction, _client: int, message: bytes) -> bytes:
+    return message
