@@ -90,7 +90,9 @@ def test_clients_with_labels_of_their_own_are_tested_one_by_one():
     single = finished(one)
     assert single.clients.tolist() == [f"intent {intent}" for intent in (1, 2, 3, 4)]
     assert len(set(single.client_ndcg.tolist())) == 4
-    assert single.offline[0, -1] == pytest.approx(single.client_ndcg.mean(), abs=0.1)  # all have as many test queries, nearly
+    assert single.offline[0, -1] == pytest.approx(
+        single.client_ndcg.mean(), abs=0.1
+    )  # all have as many test queries, nearly
 
 
 def test_personal_rankers_are_tested_each_on_its_clients_queries():

@@ -60,7 +60,7 @@ def draw_beyond(rows: Array, others: Array, model: Array, mean: Array, stddev: A
 def search_lambda(
     others: Array, against: Array, distances: Array, fewest: int, attackers: int, any_place: bool, workspace: Array
 ) -> float:
-    """lambda: the first of bound, bound / 2, ... with which a crafted delta lambda * against is selected, else the last.
+    """lambda: the first of bound, bound / 2, ... whose crafted delta lambda * against is selected, else the last.
 
     Played with `fewest` crafted deltas, then with one more, until it is found. distances [k, k] between honest deltas;
     their rows get sorted. workspace [4, k].

@@ -99,9 +99,9 @@ def finite_rows(values: Array, weights: Array, num_byzantine: int) -> tuple[Arra
     attackers were assumed, n - 1 clients with m - 1 attackers satisfy whatever n clients with m did.
     """
     rows = np.ascontiguousarray(values, dtype=np.float64)
-    finite = np.isfinite(rows)
-    if finite.size == 0 or finite.item(finite.argmin()):  # the first False, if any: twice as fast as all()
+    numbers: Array = np.isfinite(rows)
+    if numbers.size == 0 or numbers.item(numbers.argmin()):  # the first False, if any: twice as fast as all()
         return rows, weights, num_byzantine
-    finite = finite.all(axis=1)
+    finite: Array = numbers.all(axis=1)
     left_out = len(rows) - int(np.count_nonzero(finite))
     return rows[finite], np.asarray(weights)[finite], max(0, num_byzantine - left_out)

@@ -50,8 +50,8 @@ class Release(NamedTuple):
 
 # (updates, model [P], round) -> updates as they arrive
 Transform: TypeAlias = Callable[[Updates, Array, int], Updates]
-# updates -> one delta [P], or a gradient
-Aggregate: TypeAlias = Callable[[Updates], Array]
+# (updates, version of the newest model) -> one delta [P], or a gradient
+Aggregate: TypeAlias = Callable[[Updates, int], Array]
 
 
 class Protection(NamedTuple):
@@ -107,7 +107,7 @@ def run_rounds(
             updates, state = _extra(updates, state, protection)
             if transform is not None:
                 updates = transform(updates, state.parameters, round)
-            state = server_optimizer(state, aggregator(updates))
+            state = server_optimizer(state, aggregator(updates, state.version))
         yield RoundResult(round, members, state, updates, online, released)
 
 

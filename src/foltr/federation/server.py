@@ -52,6 +52,6 @@ def server_optimizer(learner: Any) -> ServerOptimizer:
     return adam(learner.learning_rate) if learner.server_optimizer == "adam" else add
 
 
-def mean_delta(updates: Updates) -> Array:
+def mean_delta(updates: Updates, version: int = 0) -> Array:  # noqa: ARG001
     """The plain aggregator: the mean of deltas, weighted by the interactions behind each."""
     return FedAvg()(updates.values, updates.weights, num_byzantine=0)

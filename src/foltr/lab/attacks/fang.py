@@ -10,8 +10,8 @@ updates of the others. Partial: with the attackers' m own honest updates in plac
 crafted update among them, then two, up to m, until a lambda is found. A single attacker with partial knowledge ties
 with its own update for every lambda, so it sends the bound: as far back as it had honestly gone.
 
-Every other aggregator: coordinates are drawn uniformly from beyond the honest maximum (s = 1) or minimum (s = -1), up to
-twice its value away from zero or half its value towards it (b = 2). Full knowledge: extremes of the others' updates.
+Every other aggregator: coordinates are drawn uniformly from beyond the honest maximum (s = 1) or minimum (s = -1), up
+to twice its value away from zero or half its value towards it (b = 2). Full knowledge: extremes of the others' updates.
 Partial: mu + 3 sd to mu + 4 sd, or mu - 4 sd to mu - 3 sd, of the own ones; a single attacker has sd = 0 and sends
 its update unchanged, except where s = 0.
 

@@ -1,11 +1,11 @@
 """How an attack gets into the rounds of a federation."""
 
-import msgspec
 import numpy as np
 
 from foltr.errors import SpecError
 from foltr.federation.round import Transform
 from foltr.lab.attacks.view import Attack, AttackView
+from foltr.registry import kind_name
 from foltr.rng import stream
 from foltr.types import Array, Updates
 
@@ -19,7 +19,7 @@ def check_attack(attack: Attack, clients: int) -> None:
     most = (clients - 1) // 2
     if not 0 <= attack.num_attackers <= most:
         raise SpecError(
-            f"attack {msgspec.to_builtins(attack)['kind']!r}: {attack.num_attackers} attackers among {clients} clients; "
+            f"attack {kind_name(type(attack))!r}: {attack.num_attackers} attackers among {clients} clients; "
             f"attackers are fewer than half: use 0 to {most}"
         )
 

@@ -17,11 +17,10 @@ import numpy as np
 from foltr.clicks import ClickModel, click_model, clicks_on
 from foltr.client import Rank, Searches, local_update
 from foltr.errors import SpecError
-from foltr.federation.releases import protection_of
 from foltr.federation.round import Protection, Release
 from foltr.lab.data.dataset import Fold
 from foltr.lab.simulation.protection import protect_rows
-from foltr.lab.simulation.task import Federated
+from foltr.lab.simulation.task import Federated, federation_protection
 from foltr.lab.spec.setting import Setting
 from foltr.metrics import order
 from foltr.rng import stream
@@ -113,10 +112,7 @@ def protection_in(setting: Setting, parameters: int) -> Protection:
     """The setting's mechanism with what a release of it is worth."""
     federation = setting.federation
     assert isinstance(federation, Federated)
-    return protection_of(
-        setting.privacy, clients=federation.clients, cohort=federation.cohort, round_robin=federation.round_robin,
-        rounds=federation.rounds, parameters=parameters,
-    )  # fmt: skip
+    return federation_protection(federation, setting.privacy, parameters=parameters)
 
 
 def _queries(data: Dataset, k: int, messages: int, queries: int, seed: int) -> Array:

@@ -54,7 +54,8 @@ def audit_settings(run: records.Run, *, messages: int = MESSAGES, trials: int = 
         made = msgspec.convert(one.resolved, Setting)
         fold, seed = (int(number) for number in kept[f"setting_{one.index}_fold_seed"][0])
         parameters = kept[f"setting_{one.index}"][0]
-        about = {"index": one.index, "label": one.label, "data": msgspec.to_builtins(one.data), "fold": fold, "seed": seed}
+        data = msgspec.to_builtins(one.data)
+        about = {"index": one.index, "label": one.label, "data": data, "fold": fold, "seed": seed}
         yield about | audit(made, load(made.data, fold), parameters, seed, messages=messages, trials=trials)
 
 

@@ -14,11 +14,16 @@ import numpy as np
 
 from foltr.errors import InputError, StorageError
 from foltr.federation.personalization import LocalOnly
-from foltr.federation.releases import planned, protection_of
-from foltr.federation.schedule import synchronous
+from foltr.federation.releases import planned
 from foltr.lab import records
 from foltr.lab.silo import card as silo_card
-from foltr.lab.simulation.task import Central, Federated
+from foltr.lab.simulation.task import (
+    Central,
+    Federated,
+    federation_protection,
+    federation_schedule,
+    participants_of,
+)
 from foltr.lab.spec.setting import AnySetting, Setting, SiloSetting, stored
 from foltr.learners.foltr_es import outcomes
 from foltr.privacy import ledger
@@ -75,13 +80,13 @@ def _card(facts: Facts, delta: float | None) -> dict[str, Any]:
     released = _released(facts)
     per_message = federation.interactions
     about = Circumstances(
-        taking_part=federation.cohort or federation.clients,
+        taking_part=participants_of(federation),
         rounds=federation.rounds,
         max_rounds=0 if released is None else int(released.counts.max()),
         interactions=max(per_message) if isinstance(per_message, tuple) else per_message,
         parameters=facts.parameters,
         seed=None if released is None else released.seed,
-        sampled=federation.cohort is not None,
+        sampled=_drawn(federation),
         values=facts.outcomes > 0,
         weighted=isinstance(facts.privacy, NoPrivacy | Fpdgd),
         alone=facts.alone,
@@ -103,30 +108,31 @@ def _released(facts: Facts) -> Released | None:
     known = isinstance(privacy, Gaussian | Laplace | Fpdgd | RandomizedResponse)
     if not known or not isinstance(federation, Federated):
         return None
-    seeds = range(facts.first_seed, facts.first_seed + (facts.seeds if federation.cohort else 1))
+    seeds = range(facts.first_seed, facts.first_seed + (facts.seeds if _drawn(federation) else 1))
     event, counts = None, []
     for seed in seeds:
         event, count = _in_seed(privacy, federation, facts, seed)
         counts.append(count)
     worst = int(np.argmax([count.max() for count in counts]))
     assert event is not None
-    return Released(_really(event, facts), counts[worst], seeds[worst] if federation.cohort else None)
+    return Released(_really(event, facts), counts[worst], seeds[worst] if _drawn(federation) else None)
+
+
+def _drawn(federation: Federated) -> bool:
+    """Whether who takes part depends on the seed."""
+    return federation.cohort is not None or federation.mode == "buffered"
 
 
 def _in_seed(privacy: Any, federation: Federated, facts: Facts, seed: int) -> tuple[Event, Array]:
     """The event of a round, and how often the ledger admits each client."""
-    clients, cohort, round_robin = federation.clients, federation.cohort, federation.round_robin
-    protection = protection_of(
-        privacy, clients=clients, cohort=cohort, round_robin=round_robin, rounds=federation.rounds,
-        parameters=facts.parameters, outcomes=facts.outcomes,
-    )  # fmt: skip
-    schedule = synchronous(clients, 1, federation.rounds, cohort=cohort, round_robin=round_robin, seed=seed)
-    plan = planned(protection, schedule, clients)
+    protection = federation_protection(federation, privacy, parameters=facts.parameters, outcomes=facts.outcomes)
+    schedule = federation_schedule(federation, seed, getattr(privacy, "releases", None))
+    plan = planned(protection, schedule, federation.clients)
     return plan.event, plan.counts
 
 
 def _really(event: Event, facts: Facts) -> Event:
-    """The noise that is there: not that of clients who replace their message, nor all of it if an aggregator selects."""
+    """The noise that is there: not that of clients who replace their message, nor all of it if updates are selected."""
     federation = facts.federation
     assert isinstance(federation, Federated)
     if event.noise_contributors == 1:
@@ -175,7 +181,8 @@ def cards_of_run(folder: Path, *, delta: float | None = None) -> list[dict[str, 
     except (KeyError, msgspec.ValidationError) as problem:
         raise InputError(f"{folder}: made by a version whose settings this one does not know ({problem})") from None
     return [
-        {"setting": one.index, "label": one.label} | card_of(setting, _features(one), delta=delta) for one, setting in known
+        {"setting": one.index, "label": one.label} | card_of(setting, _features(one), delta=delta)
+        for one, setting in known
     ]
 
 

@@ -45,7 +45,8 @@ def run_setting(setting: Setting, fold: Fold, seed: int, threads: int = 1) -> It
         yield Progress(progress.interactions, float(progress.ndcg[-1]))
     at, online = thin(ndcg, max_rr)
     offline, each = _quality(setting.ranker, stored, tested, fold.grades)
-    clients = np.array(tested.names, dtype=str)[: len(each)]
+    called = tested.names or tuple(str(client) for client in range(len(each)))
+    clients = np.array(called, dtype=str)[: len(each)]
     seconds = time.perf_counter() - began
     yield RunResult(
         at, online, np.array(stops), offline, parameters, interactions, seconds, client_ndcg=each, clients=clients

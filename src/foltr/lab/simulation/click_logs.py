@@ -15,7 +15,7 @@ from foltr._kernels.workspace import Workspace, scratch
 from foltr.errors import SpecError
 from foltr.federation.round import Release
 from foltr.federation.schedule import Members
-from foltr.lab.simulation.task import ClientPools, Federated, Task, everything
+from foltr.lab.simulation.task import ClientPools, Federated, Task, click_tables, everything
 from foltr.learners.pdgd import Pdgd
 from foltr.rankers import Mlp
 from foltr.types import Array, OnlineMetrics, Updates
@@ -96,14 +96,14 @@ def recorder(task: Task) -> Recorder:
     federation = task.federation
     if not isinstance(federation, Federated):
         raise SpecError("a recorder follows a federation; use federation kind = 'federated'")
-    click, stop = (np.stack(part) for part in zip(*task.click_models, strict=True))
+    click, stop = click_tables(task)
     clients, queries = np.arange(federation.clients), len(task.train.offsets) - 1
     held = task.pools or everything(clients, queries=queries, click_models=len(click))
     return Recorder(task, collection_of(task.train, task.grades), click, stop, held, workspace_of(task), [])
 
 
 def log_engine(task: Task, log: Log) -> LogEngine:
-    click, stop = (np.stack(part) for part in zip(*task.click_models, strict=True))
+    click, stop = click_tables(task)
     starts = {round: rows for round, _, rows in rounds_of(log)}
     return LogEngine(task, log, collection_of(task.train, task.grades), click, stop, workspace_of(task), starts)
 

@@ -14,7 +14,7 @@ from foltr.lab.data.dataset import Fold
 from foltr.lab.data.intents import IntentData
 from foltr.lab.data.partition import Clients, NoPartition, PartitionContext
 from foltr.lab.data.sharing import share
-from foltr.lab.simulation.task import Central, ClientPools, Federated, Task, everything
+from foltr.lab.simulation.task import Central, ClientPools, Federated, Task, everything, participants_of
 from foltr.lab.spec.setting import AnySetting, DataChoice, Setting, SiloSetting, num_byzantine
 from foltr.rankers.plackett_luce import DRAWS
 from foltr.types import Array, Dataset
@@ -125,4 +125,4 @@ def interactions_in(setting: AnySetting) -> int:
     if isinstance(federation, Central):
         return federation.batch * federation.rounds
     pattern = interactions_of(np.arange(federation.clients), federation.interactions)
-    return int(pattern.mean() * (federation.cohort or federation.clients)) * federation.rounds
+    return int(pattern.mean() * participants_of(federation)) * federation.rounds

@@ -11,6 +11,7 @@ import numpy as np
 from foltr.federation import detector
 from foltr.federation import personalization as personal
 from foltr.federation.aggregators import aggregator_kind
+from foltr.federation.buffered import weigh_staleness
 from foltr.federation.personalization import Shared
 from foltr.federation.round import Aggregate, run_rounds
 from foltr.federation.server import init_state, server_optimizer
@@ -72,7 +73,11 @@ def aggregation(task: Task, engine: Any) -> Aggregate:
     size = task.ranker.size(task.train.features.shape[1])
     combine = _combined(task, federation, size)
 
-    def aggregate(updates: Updates) -> Array:
+    def aggregate(updates: Updates, version: int) -> Array:
+        if federation.mode == "buffered":
+            updates = weigh_staleness(
+                updates, version, kind=federation.staleness, exponent=federation.staleness_exponent
+            )
         if task.learner.message == "delta":
             deltas = updates.values
         elif decode is not None:

@@ -1,11 +1,12 @@
 """One simulated federation: everything that decides the numbers of a single run."""
 
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 
 from foltr.clicks import ClickModel
+from foltr.federation.buffered import Arrivals, buffered
 from foltr.federation.personalization import Shared
 from foltr.federation.releases import protection_of
 from foltr.federation.round import Protection, Transform
@@ -25,6 +26,13 @@ class Federated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fie
     aggregator: str = "fedavg"
     num_byzantine: Annotated[int, msgspec.Meta(ge=0)] | None = None  # to withstand; None: as many as attack
     defend_on_detection: bool = False  # average until the detector sees an attack, and only then use the aggregator
+    mode: Literal["sync", "buffered"] = "sync"  # buffered: a round is a release of `buffer` updates as they arrive
+    buffer: Count | None = None  # updates that a release waits for
+    staleness: Literal["constant", "polynomial"] = "constant"  # weight of an update from an older model
+    staleness_exponent: Annotated[float, msgspec.Meta(ge=0)] = 0.5
+    searches_per_day: Annotated[float, msgspec.Meta(gt=0)] = 10.0  # of the mean client (buffered)
+    rate_spread: Annotated[float, msgspec.Meta(ge=0, le=5)] = 1.0  # sd of the logarithm of clients' rates (buffered)
+    day_rhythm: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.8  # amplitude of the day's rhythm (buffered)
 
 
 class Central(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="central"):
@@ -68,6 +76,11 @@ class Task(NamedTuple):
         return len(self.click_models[0].click)
 
 
+def click_tables(task: Task) -> tuple[Array, Array]:
+    """Click probabilities [click models, k, grades] and stop probabilities [click models, grades], for kernels."""
+    return np.stack([model.click for model in task.click_models]), np.stack([model.stop for model in task.click_models])
+
+
 def init_parameters(task: Task) -> Array:
     start: Array = task.ranker.init(task.train.features.shape[1], task.seed)
     return start
@@ -76,10 +89,32 @@ def init_parameters(task: Task) -> Array:
 def schedule_of(task: Task, without: tuple[int, ...] = ()) -> Schedule:
     federation = task.federation
     assert isinstance(federation, Federated)
+    return federation_schedule(federation, task.seed, getattr(task.privacy, "releases", None), without)
+
+
+def federation_schedule(
+    federation: Federated, seed: int, max_releases: int | None = None, without: tuple[int, ...] = ()
+) -> Schedule:
+    """Who takes part when. A public function of the federation and the seed; it looks at no data."""
+    if federation.mode == "buffered":
+        arrivals = Arrivals(
+            federation.clients, federation.interactions, federation.searches_per_day, federation.rate_spread,
+            federation.day_rhythm, seed,
+        )  # fmt: skip
+        return buffered(arrivals, buffer=buffer_of(federation), releases=federation.rounds, max_releases=max_releases)
     return synchronous(
         federation.clients, federation.interactions, federation.rounds, cohort=federation.cohort,
-        round_robin=federation.round_robin, seed=task.seed, without=without,
+        round_robin=federation.round_robin, seed=seed, without=without,
     )  # fmt: skip
+
+
+def buffer_of(federation: Federated) -> int:
+    return federation.buffer or federation.clients
+
+
+def participants_of(federation: Federated) -> int:
+    """Clients whose updates one release adds up."""
+    return buffer_of(federation) if federation.mode == "buffered" else federation.cohort or federation.clients
 
 
 def protection_in(task: Task) -> Protection:
@@ -87,7 +122,14 @@ def protection_in(task: Task) -> Protection:
     federation, learner = task.federation, task.learner
     assert isinstance(federation, Federated)
     possible = len(outcomes(learner.objective, task.k)) if learner.message == "objective" else 0
+    size = task.ranker.size(task.train.features.shape[1])
+    return federation_protection(federation, task.privacy, parameters=size, outcomes=possible)
+
+
+def federation_protection(federation: Federated, mechanism: Any, *, parameters: int, outcomes: int = 0) -> Protection:
+    """A mechanism as this federation uses it."""
+    cohort = buffer_of(federation) if federation.mode == "buffered" else federation.cohort
     return protection_of(
-        task.privacy, clients=federation.clients, cohort=federation.cohort, round_robin=federation.round_robin,
-        rounds=federation.rounds, parameters=task.ranker.size(task.train.features.shape[1]), outcomes=possible,
+        mechanism, clients=federation.clients, cohort=cohort, round_robin=federation.round_robin,
+        rounds=federation.rounds, parameters=parameters, outcomes=outcomes,
     )  # fmt: skip

@@ -106,13 +106,35 @@ def _check_numbers(setting: AnySetting) -> str:
     return ""
 
 
-def _check_cohort(setting: Setting, federation: Federated) -> str:  # noqa: ARG001
+def _check_cohort(setting: Setting, federation: Federated) -> str:
     if federation.cohort is not None and federation.cohort > federation.clients:
         return (
             f"federation.cohort = {federation.cohort} of {federation.clients} clients; use at most {federation.clients}"
         )
+    if federation.mode == "sync" and federation.buffer is not None:
+        return 'federation.buffer: synchronous rounds wait for everybody; say federation.mode = "buffered"'
+    if federation.mode == "buffered":
+        return _check_buffered(setting, federation)
     if federation.round_robin and federation.cohort is None:
         return "federation.round_robin: everybody takes part in every round; say federation.cohort"
+    return ""
+
+
+def _check_buffered(setting: Setting, federation: Federated) -> str:
+    buffer = federation.buffer
+    if buffer is None or buffer > federation.clients:
+        return f"federation.buffer: say how many updates a release waits for, 1 to {federation.clients}"
+    if federation.cohort is not None or federation.round_robin or federation.defend_on_detection:
+        return "federation.mode = buffered takes updates as they arrive: no cohort, round_robin or defend_on_detection"
+    if setting.learner.message != "delta" or setting.personal != Shared() or setting.unlearning.method != "none":
+        return "federation.mode = buffered adds deltas to one ranker: use pdgd, no personal rankers and no unlearning"
+    if user_level(setting.privacy) and federation.staleness != "constant":
+        return (
+            "federation.staleness: weights that differ would change the share of noise behind each update; "
+            'with user-level DP use "constant"'
+        )
+    if user_level(setting.privacy) and setting.privacy.releases is None:
+        return "privacy.releases: people who search more often take part more often; say how often at most"
     return ""
 
 
