@@ -102,6 +102,6 @@ def finite_rows(values: Array, weights: Array, num_byzantine: int) -> tuple[Arra
     numbers: Array = np.isfinite(rows)
     if numbers.size == 0 or numbers.item(numbers.argmin()):  # the first False, if any: twice as fast as all()
         return rows, weights, num_byzantine
-    finite: Array = numbers.all(axis=1)
+    finite = np.asarray(numbers.all(axis=1))
     left_out = len(rows) - int(np.count_nonzero(finite))
     return rows[finite], np.asarray(weights)[finite], max(0, num_byzantine - left_out)
