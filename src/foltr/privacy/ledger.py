@@ -67,7 +67,7 @@ def dumps(ledger: Ledger) -> str:
         "counts": rows.tolist(),
         "user_has": whose.reshape(-1).tolist(),
     }
-    return json.dumps(content)
+    return json.dumps(content, allow_nan=False)
 
 
 def loads(text: str) -> Ledger:
