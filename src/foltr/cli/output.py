@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from foltr.atomic import dump_json
 from foltr.errors import InputError
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else there.")]
@@ -24,6 +23,8 @@ EXTRAS = {
 
 
 def print_json(content: Any) -> None:
+    from foltr.atomic import dump_json
+
     sys.stdout.write(dump_json(content) + "\n")
 
 
