@@ -33,7 +33,7 @@ def main(smoke: bool) -> None:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
     seconds = (time.perf_counter() - began) / federation.rounds
     said = {"clients": registered, "cohort": cohort, "peak_mb": peak, "seconds_a_round": seconds}
-    sys.stdout.write(json.dumps({**said, "finite": bool(np.isfinite(last).all())}) + "\n")
+    sys.stdout.write(json.dumps({**said, "finite": bool(np.isfinite(last).all())}, allow_nan=False) + "\n")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ output and nothing else there; progress goes to standard error.
 """
 
 import errno
-import json
 import os
 import signal
 import sys
@@ -13,10 +12,11 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
 
+from foltr import __version__
 from foltr.cli import privacy as cli_privacy
 from foltr.cli import silo as cli_silo
+from foltr.cli.output import EXTRAS, Json, err, not_installed, out, print_json, require
 from foltr.errors import FoltrError, InputError
 
 app = typer.Typer(
@@ -32,10 +32,21 @@ app.add_typer(cli_silo.app, name="silo")
 
 Out = Annotated[Path, typer.Option("--out", help="Folder for runs; finished parts there are used again.")]
 Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Processes at once (default: all cores).")]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else there.")]
 
-_out = Console()
-_err = Console(stderr=True)
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        out.print(f"foltr {__version__}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="The version of foltr.")
+    ] = False,
+) -> None:
+    """Options of `foltr` itself."""
 
 
 def main() -> None:
@@ -48,6 +59,8 @@ def main() -> None:
             raise KeyboardInterrupt if code == _CTRL_C else SystemExit(code)
     except FoltrError as problem:
         _end(str(problem), problem.exit_code)
+    except ModuleNotFoundError as problem:
+        _end_without(problem)
     except (typer.Abort, KeyboardInterrupt):
         _end("stopped", 1)
     except MemoryError as problem:
@@ -70,8 +83,17 @@ def _stop(*_: object) -> NoReturn:
 
 
 def _end(message: str, code: int) -> NoReturn:
-    _err.print(f"foltr: {message}", style="bold red", highlight=False, markup=False, soft_wrap=True)
+    err.print(f"foltr: {message}", style="bold red", highlight=False, markup=False, soft_wrap=True)
     sys.exit(code)
+
+
+def _end_without(problem: ModuleNotFoundError) -> NoReturn:
+    """A package of an extra is missing; any other missing module is a fault of the program."""
+    module = (problem.name or "").partition(".")[0]
+    extra = next((extra for extra, modules in EXTRAS.items() if module in modules), None)
+    if extra is None:
+        raise problem
+    _end(str(not_installed(extra)), InputError.exit_code)
 
 
 def _unwritten(problem: OSError) -> NoReturn:
@@ -95,13 +117,16 @@ def _usage(problem: Exception) -> int | None:
 
 @app.command()
 def demo(
-    out: Out = Path("runs"),
+    folder: Out = Path("runs"),
     json_: Json = False,
 ) -> None:
     """A tour on embedded synthetic data: four ways to learn from clicks, compared, with a page to look at."""
+    require("lab", "report")
     from foltr.lab.runs.demo import tour
 
-    _answer(tour(out, quiet=json_), json_)
+    found = tour(folder, quiet=json_)
+    if json_:
+        print_json(found)
 
 
 @app.command("run")
@@ -111,25 +136,25 @@ def run_spec(
     seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Seeds a fold.")] = None,
     folds: Annotated[str | None, typer.Option("--folds", help="Such as 1-5 or 2,4.")] = None,
     jobs: Jobs = None,
-    out: Out = Path("runs"),
+    folder: Out = Path("runs"),
     json_: Json = False,
 ) -> None:
     """Run a spec. The same command again goes on where it stopped, or shows what is there."""
+    require("lab")
     from foltr.lab.reporting.terminal import terminal_table
     from foltr.lab.runs.progress import run_plan
+    from foltr.lab.runs.run import results
     from foltr.lab.spec import parse as specs
 
     overrides = [*(set_ or [])]
     overrides += [f"runs.seeds={seeds}"] if seeds else []
     overrides += [f'data.folds="{folds}"'] if folds else []
-    run = run_plan(specs.read(spec, overrides), out, jobs=jobs, quiet=json_)
-    from foltr.lab.runs.run import results
-
+    run = run_plan(specs.read(spec, overrides), folder, jobs=jobs, quiet=json_)
     if json_:
-        _answer(results(run), True)
+        print_json(results(run))
         return
-    _out.print(terminal_table(run))
-    _out.print(f"\n{run.dir}\nfoltr report {run.dir}   makes a page of it", highlight=False, soft_wrap=True)
+    out.print(terminal_table(run))
+    out.print(f"\n{run.dir}\nfoltr report {run.dir}   makes a page of it", highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -145,20 +170,21 @@ def reproduce(
     ] = None,
     folds: Annotated[str | None, typer.Option("--folds", help="Such as 1-5.")] = None,
     jobs: Jobs = None,
-    out: Out = Path("runs"),
+    folder: Out = Path("runs"),
     json_: Json = False,
 ) -> None:
     """Figures and tables of the papers, with a verdict for every published number."""
+    require("lab", *([] if list_ or not ids else ["report"]))
     from foltr.lab.figures import figures as catalogue
     from foltr.lab.runs.progress import chapter, reproduced
 
     if list_ or not ids:
         figures = [catalogue.read(name) for name in catalogue.ids()]
         if json_:
-            _answer([{"id": f.id, "title": f.title, "source": f.source} for f in figures], True)
+            print_json([{"id": f.id, "title": f.title, "source": f.source} for f in figures])
             return
         for figure in figures:
-            _out.print(f"{figure.id:<20} {figure.title}", highlight=False, soft_wrap=True)
+            out.print(f"{figure.id:<20} {figure.title}", highlight=False, soft_wrap=True)
         if not list_:
             raise InputError("say which, such as: foltr reproduce fpdgd/table2 --quick")
         return
@@ -173,9 +199,11 @@ def reproduce(
     }
     answers: list[dict[str, Any]] = []
     for name, figures in zip(ids, chosen, strict=True):
-        answers += [reproduced(figures[0], out, **how)] if len(figures) == 1 else chapter(name, figures, out, **how)
+        answers += (
+            [reproduced(figures[0], folder, **how)] if len(figures) == 1 else chapter(name, figures, folder, **how)
+        )
     if json_:
-        _answer(answers[0] if len(answers) == 1 else answers, True)
+        print_json(answers[0] if len(answers) == 1 else answers)
 
 
 @app.command()
@@ -184,10 +212,11 @@ def report(
     to: Annotated[Path | None, typer.Option("--to", help="The page (default: report.html in the first run).")] = None,
 ) -> None:
     """One HTML page with curves, tables, significance, spec, data and versions; nothing is loaded from elsewhere."""
+    require("lab", "report")
     from foltr.lab.reporting.page import write_page
 
     page = write_page(runs, to or runs[0] / "report.html")
-    _out.print(str(page), highlight=False, soft_wrap=True)
+    out.print(str(page), highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -197,25 +226,27 @@ def bench(
     large: Annotated[bool, typer.Option("--large", help="Also a secure sum of 10,000 clients (minutes).")] = False,
 ) -> None:
     """Speed against a plain NumPy twin and against this machine's memory bandwidth, in one run."""
+    require("lab")
     from foltr.lab.bench.bench import measure, shown
 
-    measured = measure(smoke=smoke, large=large, say=lambda words: _err.print(words, style="dim", highlight=False))
+    measured = measure(smoke=smoke, large=large, say=lambda words: err.print(words, style="dim", highlight=False))
     if json_:
-        _answer(measured, True)
+        print_json(measured)
     else:
-        _out.print(shown(measured))
+        out.print(shown(measured))
 
 
 @data_app.command("list")
 def data_list(json_: Json = False) -> None:
     """Known collections, and which of them are on this machine."""
+    require("lab")
     from rich.table import Table
 
     from foltr.lab.data import catalog
 
     listed = catalog.listing()
     if json_:
-        _answer([one._asdict() for one in listed], True)
+        print_json([one._asdict() for one in listed])
         return
     table = Table(box=None, pad_edge=False)
     for name in ("name", "queries", "documents", "features", "grades", "here"):
@@ -223,36 +254,38 @@ def data_list(json_: Json = False) -> None:
     for one in listed:
         here = f"{one.note}, {one.where}" if one.where else "no: foltr data show " + one.name
         table.add_row(one.name, *(f"{n:,}" if n else "" for n in one[2:6]), here)
-    _out.print(table)
+    out.print(table)
 
 
 @data_app.command("add")
 def data_add(name: str, path: Path) -> None:
     """Remember where a collection lies (a folder or a .zip)."""
+    require("lab")
     from foltr.lab.data import catalog
 
     found = catalog.add(name, path)
     folds = f"{len(found.folds)} fold{'s' * (len(found.folds) != 1)}"
-    _out.print(f"{name}: {folds} in {path}", highlight=False, soft_wrap=True)
+    out.print(f"{name}: {folds} in {path}", highlight=False, soft_wrap=True)
 
 
 @data_app.command("show")
 def data_show(name: str, json_: Json = False) -> None:
     """Counts, grades, files and checksums of a collection."""
+    require("lab")
     from foltr.lab.data import catalog
 
     about = catalog.describe(name)
     if json_:
-        _answer(_plain(about), True)
+        print_json(_plain(about))
         return
-    _out.print(f"{about.name}: {about.note}; {about.features} features, {about.grades} grades, "
+    out.print(f"{about.name}: {about.note}; {about.features} features, {about.grades} grades, "
                f"scaling {about.scaling}\n{about.where}", highlight=False)  # fmt: skip
     for fold, parts in about.folds.items():
         for split, part in parts.items():
             mix = " ".join(f"{100 * n / max(part.documents, 1):.1f}" for n in part.grade_counts)
-            _out.print(f"  fold {fold} {split:<10} {part.queries:>6} queries {part.documents:>8} documents, "
+            out.print(f"  fold {fold} {split:<10} {part.queries:>6} queries {part.documents:>8} documents, "
                        f"grades in %: {mix}", highlight=False)  # fmt: skip
-        _out.print(f"  fold {fold} checksum   {about.checksums[fold][:16]}", highlight=False)
+        out.print(f"  fold {fold} checksum   {about.checksums[fold][:16]}", highlight=False)
 
 
 def _plain(value: Any) -> Any:
@@ -261,11 +294,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: _plain(v) for k, v in value.items()}
     return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
-
-
-def _answer(content: Any, as_json: bool) -> None:
-    if as_json:
-        sys.stdout.write(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":

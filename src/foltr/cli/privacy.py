@@ -4,20 +4,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
+from foltr.cli.output import Json, err, out, print_json, require
 from foltr.errors import InputError
-from foltr.lab.reporting.answer import print_json
 
 app = typer.Typer(
     no_args_is_help=True, help="What privacy figures mean, which ones a federation can afford, and what attacks find."
 )
 
 Run = Annotated[Path, typer.Argument(help="Folder of a finished run.", show_default=False)]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else there.")]
-
-_out = Console()
-_err = Console(stderr=True)
 
 
 @app.command("card")
@@ -29,6 +24,7 @@ def card(
     json_: Json = False,
 ) -> None:
     """The privacy of a run: nominal and correct figures, who sees what, whose noise is there."""
+    require("lab")
     from foltr.lab.records import SettingRecord
     from foltr.lab.reporting.terminal import terminal_cards
     from foltr.lab.runs.card import cards_of_run
@@ -39,7 +35,7 @@ def card(
     if json_:
         print_json({"dir": str(run), "cards": cards})
         return
-    _out.print(terminal_cards([SettingRecord(one["setting"], one["label"], privacy=_without(one)) for one in cards]))
+    out.print(terminal_cards([SettingRecord(one["setting"], one["label"], privacy=_without(one)) for one in cards]))
 
 
 def _without(card: dict[str, Any]) -> dict[str, Any]:
@@ -59,36 +55,38 @@ def plan(
     json_: Json = False,
 ) -> None:
     """Releases, clip, noise and expected quality for a wish of privacy, by simulation; a minute or two."""
+    require("lab")
     from foltr.lab.runs import planner
 
     target = planner.Target(clients, epsilon, delta, weeks, searches, dropout, data or planner.DATA)
     simulation = planner.prepare(target)
-    with _err.status("simulating candidates"):
+    with err.status("simulating candidates"):
         found = planner.conclude(simulation, list(planner.trials(simulation)))
     if json_:
         print_json(found | {"advice": planner.advice(found)})
         return
-    _out.print(planner.table(found))
+    out.print(planner.table(found))
     for said in planner.advice(found):
-        _out.print(said, highlight=False, markup=False)
+        out.print(said, highlight=False, markup=False)
 
 
 @app.command("audit")
 def audit(run: Run, json_: Json = False) -> None:
     """Attacks on a run's own messages: clicks guessed, members found, epsilon bounded from below."""
+    require("lab")
     from foltr.lab.audit.privacy_audit import audit_run
     from foltr.lab.audit.privacy_audit_table import audit_tables
     from foltr.lab.reporting.labels import label_name
     from foltr.lab.runs.card import finished
 
     finished(run)
-    with _err.status("attacking; about a minute a setting"):
+    with err.status("attacking; about a minute a setting"):
         found = audit_run(run)
     if json_:
         print_json(found)
         return
     for table in audit_tables(found):
-        _out.print(table)
+        out.print(table)
     for one in found["settings"]:
         if one["note"]:
-            _out.print(f"{label_name(one['label'])}: {one['note']}", highlight=False, markup=False)
+            out.print(f"{label_name(one['label'])}: {one['note']}", highlight=False, markup=False)

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from foltr.lab.reporting.answer import print_json
+from foltr.cli.output import print_json
 
 app = typer.Typer(
     no_args_is_help=True, help="Several organisations, each with its own documents: sketches, questions, one ranker."

@@ -36,7 +36,7 @@ class Ranker(NamedTuple):
 
     def save(self, path: str | Path) -> None:
         """A file of the form of a run's ranker.npz, with this one ranker in it."""
-        kind = json.dumps(msgspec.to_builtins(self.kind))
+        kind = json.dumps(msgspec.to_builtins(self.kind), allow_nan=False)
         write_arrays(Path(path), {"setting_0": self.parameters[None], "setting_0_ranker": np.array(kind)})
 
     @staticmethod

@@ -33,7 +33,7 @@ def save(path: Path, made: sketch.Sketch | rtk_sketch.RtkSketch) -> int:
         header |= {"kind": "rtk", "variant": made.variant, "top": made.top}
         members = np.array(sorted(made.members), np.int32)
         arrays = {"entries": made.entries, "sizes": made.sizes, "limits": made.limits, "members": members}
-    text = json.dumps(header).encode()
+    text = json.dumps(header, allow_nan=False).encode()
     return write_arrays(path, {"header": np.frombuffer(text, np.uint8), **arrays})
 
 

@@ -65,4 +65,4 @@ def _measure(megabytes: int) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(_measure(int(sys.argv[1]))))
+    sys.stdout.write(json.dumps(_measure(int(sys.argv[1])), allow_nan=False))

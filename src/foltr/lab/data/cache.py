@@ -140,7 +140,7 @@ def _fill(folder: Path, pieces: Iterator[Block], scaling: Scaling) -> None:
     if moments and zscore is not None:
         np.save(folder / "zscore.npy", zscore)
     sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
-    (folder / "entry.json").write_text(json.dumps({"content": content.hexdigest(), "sizes": sizes}))
+    (folder / "entry.json").write_text(json.dumps({"content": content.hexdigest(), "sizes": sizes}, allow_nan=False))
 
 
 def _write(file: IO[bytes], data: bytes | memoryview) -> None:

@@ -62,7 +62,7 @@ def _write(book: dict[str, object]) -> None:
     handle, draft = tempfile.mkstemp(prefix=".files-", dir=_place().parent)
     try:
         with os.fdopen(handle, "w") as file:
-            json.dump(book, file)
+            json.dump(book, file, allow_nan=False)
         Path(draft).replace(_place())
     finally:
         Path(draft).unlink(missing_ok=True)

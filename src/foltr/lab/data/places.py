@@ -34,7 +34,7 @@ def remember(name: str, root: Path) -> None:
     if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*", name):
         raise DataError(f"the name {name!r} is not allowed; use small letters, digits, '-', '_' and '.'")
     known = {**remembered(), name: str(root)}
-    write_text(_file(), json.dumps(known, indent=2), instead="another folder with FOLTR_CONFIG")
+    write_text(_file(), json.dumps(known, indent=2, allow_nan=False), instead="another folder with FOLTR_CONFIG")
 
 
 def shelves(name: str) -> list[Path]:

@@ -183,7 +183,8 @@ def _rankers(by_setting: dict[int, list[tuple[Job, RunResult]]]) -> dict[str, An
     for index, pairs in by_setting.items():
         arrays[f"setting_{index}"] = np.stack([single.parameters for _, single in pairs])
         arrays[f"setting_{index}_fold_seed"] = np.array([(job.fold, job.seed) for job, _ in pairs])
-        arrays[f"setting_{index}_ranker"] = np.array(json.dumps(resolved(pairs[0][0].setting).get("ranker", _LINEAR)))
+        ranker = resolved(pairs[0][0].setting).get("ranker", _LINEAR)
+        arrays[f"setting_{index}_ranker"] = np.array(json.dumps(ranker, allow_nan=False))
     return arrays
 
 
