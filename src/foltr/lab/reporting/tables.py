@@ -29,8 +29,8 @@ from foltr.types import Array
 
 SIGNIFICANT = 0.05
 OF_TEXTS = (
-    *(f"nDCG@10, average, {regime}" for regime in ("Local", "Global", "CS-F-LTR", "pooled")),
-    "cover", "found rate", "ms a query", "AUC",
+    *(f"nDCG@10, average, {regime}" for regime in ("BM25", "Local", "Global", "CS-F-LTR", "pooled")),
+    "recall@K", "recall", "ms a query", "AUC",
 )  # fmt: skip
 
 

@@ -14,8 +14,8 @@ from foltr.federation.round import Central, Federated
 from foltr.lab.attacks.choice import AttackChoice
 from foltr.lab.audit.choice import Audit
 from foltr.lab.data.partition import Clicks, Intents, Labels, Quantity
-from foltr.lab.silo.projection import Picture
-from foltr.lab.silo.retrieval import Finding
+from foltr.lab.silo.projection import Projection
+from foltr.lab.silo.retrieval import Retrieval
 from foltr.learners.foltr_es import FoltrEs
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace, NoPrivacy, RandomizedResponse
@@ -70,7 +70,7 @@ class SiloSetting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One point of a sweep over organisations with texts: nobody clicks, so it has tables of its own."""
 
     data: DataChoice
-    silo: Setup | Finding | Picture
+    silo: Setup | Retrieval | Projection
     runs: Runs
     part: str = ""
 
@@ -112,7 +112,7 @@ TABLES: Tables = {
 
 SILO_TABLES: Tables = {
     "data": {"": DataChoice},
-    "silo": {"train": Setup, "find": Finding, "picture": Picture},
+    "silo": {"train": Setup, "retrieval": Retrieval, "projection": Projection},
     "runs": {"": Runs},
 }
 
