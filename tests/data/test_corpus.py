@@ -8,7 +8,7 @@ import pytest
 from foltr.errors import DataError, DataMissing
 from foltr.lab.data import corpora
 from foltr.lab.data import corpus_formats as formats
-from foltr.text.corpus import Document, Judgment, Place, Query, assemble, grade_of
+from foltr.text.corpus import Document, Judgment, Place, Query, assemble, grade_of, text_folder
 
 HERE = Place("made.txt", 1)
 DOCUMENTS = '{"_id": "a", "title": "T", "text": "one two"}\n\n{"_id": 7, "text": "three", "metadata": {}}\n'
@@ -80,14 +80,14 @@ def test_trec_files_become_a_corpus(tmp_path):
 
 def test_a_folder_of_text_files_in_the_order_of_their_paths(tmp_path):
     written(tmp_path, b__note_txt="second", a_md="first\n\nline", c_png="no text", empty_txt="")
-    found = list(formats.text_folder(tmp_path))
+    found = list(text_folder(tmp_path))
     assert [(one.id, one.title, one.body) for one in found] == [
         ("a.md", "a", "first\nline"),
         ("b/note.txt", "note", "second"),
         ("empty.txt", "empty", ""),
     ]
     with pytest.raises(DataError, match="no such folder"):
-        list(formats.text_folder(tmp_path / "gone"))
+        list(text_folder(tmp_path / "gone"))
 
 
 def test_grades_of_pairs_are_0_where_nobody_judged():

@@ -8,6 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from foltr.errors import SpecError
 from foltr.lab.data import normalize
+from foltr.rankers.normalize import query_minmax
 
 
 def rows(*values):
@@ -59,3 +60,17 @@ def test_an_unknown_kind_lists_the_known_ones():
         normalize.check("minmax")
     with pytest.raises(SpecError, match="training set"):
         normalize.apply("zscore", rows([1]), np.array([0, 1]))
+
+
+@given(
+    values=arrays(np.float32, (12, 3), elements=st.floats(-100, 100, width=32)),
+    cuts=st.lists(st.integers(0, 12), max_size=4),
+)
+def test_minmax_of_clients_is_that_of_the_lab(values, cuts):
+    """Queries without documents included."""
+    offsets = np.array([0, *sorted(cuts), 12])
+    compiled, plain = values.copy(), values.copy()
+    normalize.query_minmax(compiled, offsets)
+    query_minmax(plain, offsets)
+    assert plain == pytest.approx(compiled, abs=1e-7)
+    query_minmax(plain[:0], np.array([0, 0]))

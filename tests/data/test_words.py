@@ -44,14 +44,25 @@ def test_cutting_terms_again_changes_nothing(text):
 def test_stems_come_from_snowball(monkeypatch):
     stemmer = types.SimpleNamespace(stemWord=lambda word: word.removesuffix("s"))
     module = types.SimpleNamespace(stemmer={"english": stemmer}.__getitem__)
+    monkeypatch.setitem(sys.modules, "Stemmer", None)
     monkeypatch.setitem(sys.modules, "snowballstemmer", module)
     words._stem_of.cache_clear()
     assert terms("The cats sat", Rules(stop=True, stem=True)) == ["cat", "sat"]
     words._stem_of.cache_clear()
 
 
+def test_pystemmer_is_preferred(monkeypatch):
+    stemmer = types.SimpleNamespace(stemWord=lambda word: word.upper())
+    monkeypatch.setitem(sys.modules, "Stemmer", types.SimpleNamespace(Stemmer={"english": stemmer}.__getitem__))
+    words._stem_of.cache_clear()
+    assert terms("cats", Rules(stem=True)) == ["CATS"]
+    words._stem_of.cache_clear()
+
+
 def test_stems_without_snowball_say_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "Stemmer", None)
     monkeypatch.setitem(sys.modules, "snowballstemmer", None)
     words._stem_of.cache_clear()
     with pytest.raises(SpecError, match=r"pip install 'foltr\[text\]'"):
         terms("cats", Rules(stem=True))
+    words._stem_of.cache_clear()

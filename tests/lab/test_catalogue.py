@@ -11,16 +11,16 @@ from foltr.lab.figures import figures as catalogue
 from foltr.lab.figures.claims import CLAIMS
 from foltr.lab.figures.compare import find, flat_label
 from foltr.lab.records import Manifest, Run, SettingRecord
+from foltr.lab.silo.evaluation import METRICS as TEXT_METRICS
 from foltr.lab.silo.training import TITLES
 from foltr.lab.spec.parse import labels, plan
 from foltr.lab.spec.setting import flat, folds_of, resolved
-from foltr.silo.quality import MEASURES
 
 METRICS = {"offline_ndcg@10", "offline_mrr@10", "online_ndcg@10", "discounted_online_ndcg", "online_max_rr"}
 ATTACKS = ("random", *GUESSES, *PUBLISHED)
 METRICS |= {f"{what}, {attack}" for what in ("precision", "recall", "accuracy") for attack in ATTACKS}
-METRICS |= {f"{what}, average, {who}" for what in MEASURES for who in TITLES.values()}
-METRICS |= {"cover", "found rate", "ms a query", "MB kept", "AUC", "features off", "documents a second", "kB sent"}
+METRICS |= {f"{what}, average, {who}" for what in TEXT_METRICS for who in TITLES.values()}
+METRICS |= {"recall@K", "recall", "ms a query", "size_mb", "AUC", "features off", "documents a second", "kB sent"}
 PLACES = {"first", "fifth", "last_tenth", "final", "all"}
 KEYS = {"title", "question", "source", "figure", "base", "part", "expected", "claim", "comparison", "remarks"}
 

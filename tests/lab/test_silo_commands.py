@@ -36,9 +36,9 @@ def built(command, texts, tmp_path):
 
 def test_a_folder_becomes_a_sketch(command, texts, tmp_path):
     sketch, key = tmp_path / "one.npz", tmp_path / "key.hex"
-    told = strict_json(command("silo", "build", texts, "--to", sketch, "--key", key, "--json").out)
-    assert (told["documents"], told["words"], told["top"], told["new_key"]) == (4, 3, 4, True)
-    assert told["bytes"] == sketch.stat().st_size
+    result = strict_json(command("silo", "build", texts, "--to", sketch, "--key", key, "--json").out)
+    assert (result["documents"], result["words"], result["top"], result["new_key"]) == (4, 3, 4, True)
+    assert result["bytes"] == sketch.stat().st_size
     assert key.stat().st_mode & 0o077 == 0
     again = strict_json(command("silo", "build", texts, "--to", sketch, "--key", key, "--json").out)
     assert not again["new_key"]
@@ -46,13 +46,13 @@ def test_a_folder_becomes_a_sketch(command, texts, tmp_path):
 
 def test_a_word_finds_its_documents_the_best_first(command, built):
     sketch, key = built
-    told = strict_json(command("silo", "query", sketch, "FEVER", "--key", key, "--json").out)
-    assert told["documents"] == [{"document": "a.txt", "count": 2}]
-    answer = command("silo", "query", sketch, "cough", "--key", key, "--true-rows", 4)
+    result = strict_json(command("silo", "query", sketch, "FEVER", "--key", key, "--json").out)
+    assert result["documents"] == [{"document": "a.txt", "count": 2}]
+    answer = command("silo", "query", sketch, "cough", "--key", key, "--real-rows", 4)
     assert answer.out.splitlines() == [
         "     1  a.txt",
         "     1  b.txt",
-        "Of 100,000 words about 2 other words fit the question.",
+        "Of 100,000 words about 2 other words have the same columns.",
     ]
 
 
@@ -61,15 +61,15 @@ def test_a_word_that_nobody_has_finds_nothing(command, built):
     answer = command("silo", "query", sketch, "zebra", "--key", key)
     assert (answer.code, answer.err) == (0, "")
     assert answer.out.startswith("zebra: nothing found")
-    told = strict_json(command("silo", "query", sketch, "zebra", "--key", key, "--json").out)
-    assert (told["documents"], told["complete"]) == ([], True)
+    result = strict_json(command("silo", "query", sketch, "zebra", "--key", key, "--json").out)
+    assert (result["documents"], result["complete"]) == ([], True)
 
 
 def test_without_names_documents_have_numbers(command, built):
     sketch, key = built
     sketch.with_name("sketch.npz.names.json").unlink()
-    told = strict_json(command("silo", "query", sketch, "rash", "--key", key, "--json").out)
-    assert told["documents"] == [{"document": "2", "count": 1}]
+    result = strict_json(command("silo", "query", sketch, "rash", "--key", key, "--json").out)
+    assert result["documents"] == [{"document": "2", "count": 1}]
 
 
 def test_names_of_other_documents_are_refused(refused, built):
@@ -117,14 +117,14 @@ def test_one_word_at_a_time(word, refused, built):
     assert "ask for one at a time" in refused("silo", "query", built[0], word, "--key", built[1])
 
 
-def test_true_rows_out_of_range_are_refused(refused, built):
-    assert "use 1 to 30 true rows" in refused("silo", "query", built[0], "rash", "--key", built[1], "--true-rows", 31)
+def test_real_rows_out_of_range_are_refused(refused, built):
+    assert "use 1 to 30 real rows" in refused("silo", "query", built[0], "rash", "--key", built[1], "--real-rows", 31)
 
 
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        (["--noise", "some"], "there are none, paper, cells, once"),
+        (["--noise", "some"], "there are none, paper, per_query, one_shot"),
         (["--epsilon", "0"], "use a number above 0"),
         (["--loss", "best"], "there are pointwise"),
     ],
@@ -148,8 +148,8 @@ def small(monkeypatch, tmp_path):
     for name in ("threading", "subprocess", "argparse", "decimal", "datetime", "statistics", "zipfile", "ast"):
         if (source / f"{name}.py").is_file():
             shutil.copy(source / f"{name}.py", library)
-    made = docstrings.load(queries=60, root=library)
-    monkeypatch.setattr(corpora.docstrings, "load", lambda: made)
+    small = docstrings.load(queries=60, root=library)
+    monkeypatch.setattr(corpora.docstrings, "load", lambda: small)
 
 
 @pytest.mark.usefixtures("small")
@@ -162,15 +162,15 @@ def test_the_demo_for_people(command):
 
 @pytest.mark.usefixtures("small")
 def test_the_demo_for_programs_shows_the_leak_and_every_regime(command):
-    told = strict_json(command("silo", "demo", "--queries", 30, "--parties", 2, "--json").out)
-    question, training = told["question"], told["training"]
-    assert question["server"]["term_in_it"] is False
-    assert [one["true_rows"] for one in question["owner"]] == [2, 3, 4, 5]
+    result = strict_json(command("silo", "demo", "--queries", 30, "--parties", 2, "--json").out)
+    question, training = result["question"], result["training"]
+    assert question["server"]["contains_term"] is False
+    assert [one["real_rows"] for one in question["owner"]] == [2, 3, 4, 5]
     kinds = {one["noise"]: one for one in question["noise"]}
     assert kinds["paper"]["answer"] != kinds["none"]["answer"]
     assert kinds["paper"]["after_the_attack"] == kinds["none"]["after_the_attack"]  # whatever the draw was
     assert [kinds[name]["epsilon"] for name in ("none", "paper")] == ["infinite", "infinite"]
-    assert [kinds[name]["epsilon"] for name in ("cells", "once")] == pytest.approx([0.5, 0.5], rel=0.01)
+    assert [kinds[name]["epsilon"] for name in ("per_query", "one_shot")] == pytest.approx([0.5, 0.5], rel=0.01)
     assert list(training["regimes"]) == list(TITLES)
     assert all(len(row["parties"]) == 2 for row in training["regimes"].values())
     assert {one["verdict"] for one in training["changes"]} <= {"gains", "loses", "same"}
@@ -183,7 +183,7 @@ def test_the_demo_says_the_same_every_time(command):
 
 
 @pytest.mark.usefixtures("small")
-def test_training_with_noise_once_states_its_epsilon(command):
-    more = ("--parties", 2, "--queries", 30, "--noise", "once", "--epsilon", 4, "--true-rows", 10)
-    told = strict_json(command("silo", "train", "docstrings", *more, "--json").out)
-    assert told["epsilon"] == pytest.approx(4, rel=0.01)
+def test_training_with_one_shot_noise_states_its_epsilon(command):
+    more = ("--parties", 2, "--queries", 30, "--noise", "one_shot", "--epsilon", 4, "--real-rows", 10)
+    result = strict_json(command("silo", "train", "docstrings", *more, "--json").out)
+    assert result["epsilon"] == pytest.approx(4, rel=0.01)

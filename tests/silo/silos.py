@@ -5,9 +5,8 @@ from collections import Counter
 import numpy as np
 
 from foltr.rng import stream
-from foltr.silo import rtk_sketch
-from foltr.silo.hashing import family, hash_terms
-from foltr.silo.sketch import sketch_documents
+from foltr.silo import rtk
+from foltr.silo.sketches import family, hash_terms, sketch_documents
 from foltr.text.counts import count
 
 KEY = bytes(range(32))
@@ -31,9 +30,9 @@ def sketches(texts=TEXTS, functions=FAMILY):
 def lists(texts=TEXTS, functions=FAMILY, variant="sound", top=3):
     words, documents = counts(texts)
     hashes = hash_terms(words, functions)
-    made = rtk_sketch.empty(hashes.shape, variant=variant, top=top)
-    rtk_sketch.add_documents(made, documents, hashes)
-    return made
+    sketch = rtk.empty(hashes.shape, variant=variant, top=top)
+    rtk.add_documents(sketch, documents, hashes)
+    return sketch
 
 
 def seeded(seed):

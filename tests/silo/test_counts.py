@@ -55,9 +55,9 @@ def test_statistics_of_parties_add_up_to_those_of_all(texts, data):
 
 
 def test_statistics_by_hand():
-    told = statistics(count_corpus(corpus([("", "a b a"), ("", ""), ("", "b")])).body)
-    assert (told.documents, told.length) == (3, 4)
-    assert (told.document_frequency.tolist(), told.collection_frequency.tolist()) == ([1, 2], [2, 2])
+    found = statistics(count_corpus(corpus([("", "a b a"), ("", ""), ("", "b")])).body)
+    assert (found.documents, found.length) == (3, 4)
+    assert (found.document_frequency.tolist(), found.collection_frequency.tolist()) == ([1, 2], [2, 2])
 
 
 def test_taking_documents_keeps_their_counts():
@@ -90,3 +90,16 @@ def test_statistics_of_different_vocabularies_cannot_be_added():
     one, other = (statistics(count_corpus(corpus([("", text)])).body) for text in ("a", "a b"))
     with pytest.raises(SpecError, match=r"vocabularies of \[1, 2\] terms"):
         sum_statistics([one, other])
+
+
+def test_counts_of_a_document_without_terms_or_of_no_documents_are_zeros():
+    nothing = count_corpus(corpus([("", ""), ("", "")])).body
+    assert counts_of(nothing, np.array([1, 0]), np.array([3])).tolist() == [[0], [0]]
+    some = count_corpus(corpus([("", "a c c"), ("", ""), ("", "c e")])).body
+    assert counts_of(some, np.array([2, 1, 0]), np.array([1, 0, 2, 1])).tolist() == [
+        [1, 0, 1, 1],
+        [0] * 4,
+        [2, 1, 0, 2],
+    ]
+    assert counts_of(some, np.array([], int), np.array([0])).shape == (0, 1)
+    assert counts_of(some, np.array([0]), np.array([], int)).shape == (1, 0)

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from slow_lexical import slow_features
+from reference_lexical import reference_features
 from texts import corpus
 
 from foltr.errors import SpecError
-from foltr.silo.pairs import Pairs
 from foltr.text.analysis import terms
+from foltr.text.corpus import Pairs
 from foltr.text.counts import count_corpus, known_terms, statistics, sum_statistics, take
 from foltr.text.features import NAMES, WIDTH, Field, dataset, exact, join, label
 
@@ -20,7 +20,7 @@ TEXTS = [
 QUERIES = ["whale song", "quick unheard fox"]
 
 
-def made(queries, documents, grades=None, fields=None):
+def labelled(queries, documents, grades=None, fields=None):
     counted = count_corpus(corpus(TEXTS))
     asked = [known_terms(text, counted.vocabulary) for text in QUERIES]
     title, body = fields or (exact(counted.title), exact(counted.body))
@@ -34,11 +34,13 @@ def made(queries, documents, grades=None, fields=None):
 
 def test_a_row_is_the_title_and_the_body_of_its_document():
     queries, documents = [0, 0, 0, 1, 1], [3, 1, 0, 2, 0]
-    found = made(queries, documents).features
+    found = labelled(queries, documents).features
     titles, bodies = ([terms(text) for text in field] for field in zip(*TEXTS, strict=True))
     for row, query, document in zip(found, queries, documents, strict=True):
         words = terms(QUERIES[query])
-        expected = slow_features(words, titles[document], titles) + slow_features(words, bodies[document], bodies)
+        expected = reference_features(words, titles[document], titles) + reference_features(
+            words, bodies[document], bodies
+        )
         assert row == pytest.approx(expected, rel=1e-6)
 
 
@@ -60,24 +62,24 @@ def test_estimates_go_through_the_same_formulas():
 
         return Field(look_up, field.lengths, np.diff(field.offsets), statistics(field))
 
-    found = made([0, 0], [0, 3], fields=(answered(counted.title), answered(counted.body)))
-    assert np.array_equal(found.features, made([0, 0], [0, 3]).features)
+    found = labelled([0, 0], [0, 3], fields=(answered(counted.title), answered(counted.body)))
+    assert np.array_equal(found.features, labelled([0, 0], [0, 3]).features)
     assert len(asked) == 2  # one question a field and a query
 
 
 def test_statistics_may_be_those_of_all_parties():
     body = count_corpus(corpus(TEXTS)).body
     parties = [take(body, np.array(held)) for held in ([0, 1], [2, 3])]
-    told = sum_statistics(map(statistics, parties))
+    reported = sum_statistics(map(statistics, parties))
     documents, wanted = np.array([0, 1]), np.array([1, 2])
     assert np.array_equal(
-        exact(parties[1], told).look_up(documents, wanted), exact(body).look_up(documents + 2, wanted)
+        exact(parties[1], reported).look_up(documents, wanted), exact(body).look_up(documents + 2, wanted)
     )
-    assert exact(parties[1], told).statistics.documents == 4
+    assert exact(parties[1], reported).statistics.documents == 4
 
 
 def test_a_collection_is_scaled_within_its_queries():
-    found = dataset(made([0, 0, 0, 1, 1], [0, 1, 3, 0, 2], [2, 0, 1, 0, 1]))
+    found = dataset(labelled([0, 0, 0, 1, 1], [0, 1, 3, 0, 2], [2, 0, 1, 0, 1]))
     assert found.offsets.tolist() == [0, 3, 5]
     assert found.queries.tolist() == [0, 1]
     assert found.labels.tolist() == [2, 0, 1, 0, 1]
@@ -89,7 +91,7 @@ def test_a_collection_is_scaled_within_its_queries():
 
 
 def test_without_scaling_the_features_are_as_they_were():
-    raw = made([0, 0], [0, 3])
+    raw = labelled([0, 0], [0, 3])
     assert np.array_equal(dataset(raw, "none").features, raw.features)
     scaled = dataset(raw)
     assert not np.array_equal(scaled.features, raw.features)  # and the raw ones were not touched by it
@@ -97,8 +99,8 @@ def test_without_scaling_the_features_are_as_they_were():
         dataset(raw, "zscore")
 
 
-def test_joined_pairs_of_a_query_lie_side_by_side():
-    one, other = made([0, 1], [0, 2], [2, 1]), made([0, 0, 1], [3, 1, 0], [1, 1, 2])
+def test_joined_pairs_of_a_query_are_adjacent():
+    one, other = labelled([0, 1], [0, 2], [2, 1]), labelled([0, 0, 1], [3, 1, 0], [1, 1, 2])
     both = join(one, other)
     assert both.pairs.queries.tolist() == [0, 0, 0, 1, 1]
     assert both.pairs.documents.tolist() == [0, 3, 1, 2, 0]
@@ -106,13 +108,13 @@ def test_joined_pairs_of_a_query_lie_side_by_side():
     assert np.array_equal(both.features[[0, 3]], one.features)
 
 
-def test_pairs_of_a_query_that_lie_apart_are_refused_until_joined():
-    apart = made([1, 0, 1], [0, 0, 2])
-    with pytest.raises(SpecError, match="lie apart"):
+def test_pairs_of_a_query_that_are_not_adjacent_are_refused_until_joined():
+    apart = labelled([1, 0, 1], [0, 0, 2])
+    with pytest.raises(SpecError, match="not adjacent"):
         dataset(apart)
     assert dataset(join(apart)).offsets.tolist() == [0, 1, 3]
 
 
 def test_no_pairs_make_an_empty_collection():
-    found = dataset(made([], []))
+    found = dataset(labelled([], []))
     assert (found.features.shape, found.offsets.tolist(), len(found.queries)) == ((0, 16), [0], 0)

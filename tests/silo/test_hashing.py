@@ -7,11 +7,11 @@ import pytest
 from scipy.stats import chisquare
 
 from foltr.errors import SpecError
-from foltr.silo.hashing import KINDS, family, hash_terms, new_key, same_shape, shape_of, take_hashes
+from foltr.silo.sketches import HASHES, family, hash_terms, new_key, require_same_shape, shape_of, take_hashes
 
 KEY = bytes(range(32))
 MASK = 2**64 - 1
-kinds = pytest.mark.parametrize("kind", KINDS)
+kinds = pytest.mark.parametrize("kind", HASHES)
 
 
 def mixed(word):
@@ -56,7 +56,7 @@ def test_another_key_is_another_hash(kind):
     terms = [f"word{n}" for n in range(50)]
     assert np.mean(hash_terms(terms, one).columns == hash_terms(terms, other).columns) < 0.03
     with pytest.raises(SpecError, match=f"{shape_of(one).fingerprint}.*{shape_of(other).fingerprint}"):
-        same_shape(shape_of(one), shape_of(other))
+        require_same_shape(shape_of(one), shape_of(other))
 
 
 def test_the_key_is_not_printed():

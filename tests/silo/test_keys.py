@@ -3,8 +3,8 @@
 import pytest
 
 from foltr.errors import SpecError
-from foltr.silo.hashing import KEY_BYTES
 from foltr.silo.keys import make_group, new_member, open_group, public
+from foltr.silo.sketches import KEY_BYTES
 
 SECRETS = [new_member() for _ in range(4)]
 KEY, GROUP = make_group("clinics", SECRETS[0], [public(secret) for secret in SECRETS[1:]])

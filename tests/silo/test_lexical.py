@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from slow_lexical import slow_features
+from reference_lexical import reference_features
 from texts import corpus
 
 from foltr.errors import SpecError
@@ -28,7 +28,7 @@ def of_texts(query, texts, **more):
 @given(st.lists(WORDS, min_size=1, max_size=6), WORDS)
 def test_features_are_the_formulas_written_out(texts, query):
     collection = [terms(text) for text in texts]
-    expected = [slow_features(terms(query), document, collection) for document in collection]
+    expected = [reference_features(terms(query), document, collection) for document in collection]
     assert of_texts(query, texts) == pytest.approx(np.array(expected), rel=1e-9, abs=1e-9)
 
 
@@ -83,17 +83,17 @@ def test_estimates_below_zero_are_zero_and_below_a_half_are_absent():
 
 
 def test_estimated_statistics_stay_within_what_is_possible():
-    told = statistics(count_corpus(corpus([("", "a b"), ("", "a")])).body)
-    wild = told._replace(document_frequency=np.array([7.3, -2.0]), collection_frequency=np.array([2.5, -1.0]))
+    found = statistics(count_corpus(corpus([("", "a b"), ("", "a")])).body)
+    wild = found._replace(document_frequency=np.array([7.3, -2.0]), collection_frequency=np.array([2.5, -1.0]))
     facts = term_facts(wild, np.array([0, 1]))
     assert facts.idf == pytest.approx([0, math.log(2)])
     assert facts.share == pytest.approx([2.5 / 3, 0])
 
 
 def test_counts_of_another_shape_are_an_error():
-    told = statistics(count_corpus(corpus([("", "a b")])).body)
+    found = statistics(count_corpus(corpus([("", "a b")])).body)
     with pytest.raises(SpecError, match=r"counts are \(1, 2\), but there are 1 documents and 1 terms"):
-        features(np.ones((1, 2)), np.ones(1), np.ones(1), term_facts(told, np.array([0])))
+        features(np.ones((1, 2)), np.ones(1), np.ones(1), term_facts(found, np.array([0])))
 
 
 def test_a_collection_without_any_word_has_finite_features():

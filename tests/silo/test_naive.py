@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foltr.errors import SpecError
-from foltr.silo.hashing import KINDS, family, hash_terms
-from foltr.silo.naive import ask_all, ask_each, by_cell
-from foltr.silo.sketch import empty, sketch_documents
+from foltr.lab.silo.naive import ask_all, ask_each, by_cell
+from foltr.silo.sketches import HASHES, empty, family, hash_terms, sketch_documents
 from foltr.text.counts import count
 
 WORDS = {word: number for number, word in enumerate("abcdef")}
@@ -20,7 +19,7 @@ def sketched(documents, hash="keyed", rows=6, columns=4):
     return sketch_documents("count", count(documents, WORDS), hash_terms(list(WORDS), functions)), functions
 
 
-@pytest.mark.parametrize("hash", KINDS)
+@pytest.mark.parametrize("hash", HASHES)
 @given(bags=bags, term=st.sampled_from([*"abcdef", "unknown"]))
 def test_both_ways_give_the_same_answer(hash, bags, term):
     sketches, functions = sketched(bags, hash)

@@ -12,11 +12,9 @@ from silos import FAMILY, seeded, sketches
 
 from foltr.errors import SpecError
 from foltr.lab.audit.epsilon import Trials, lower_bound
-from foltr.privacy.accounting import epsilon
-from foltr.privacy.events import pure_epsilon
-from foltr.silo.hashing import family, hash_terms
-from foltr.silo.noise import VARIANTS, event_of, from_system, laplace, noised_once, perturbed
-from foltr.silo.sketch import Sketch
+from foltr.privacy.accounting import epsilon, pure_epsilon
+from foltr.silo.noise import VARIANTS, event_of, from_system, laplace, perturb, perturb_sketch
+from foltr.silo.sketches import Sketch, family, hash_terms
 
 TRIALS, SMALL = 10_000, family(bytes(32), rows=4, columns=5)
 STATED = 2.0
@@ -32,9 +30,9 @@ def test_numbers_of_the_system_are_uniform_and_new_every_time():  # false alarm 
     assert not np.any(one == other)
 
 
-@pytest.mark.parametrize(("variant", "different"), [("none", 0), ("paper", 1), ("cells", 30), ("once", 0)])
+@pytest.mark.parametrize(("variant", "different"), [("none", 0), ("paper", 1), ("per_query", 30), ("one_shot", 0)])
 def test_how_many_draws_an_answer_takes(variant, different):
-    added = perturbed(np.zeros(30, np.int32), variant, 0.01, seeded(4))
+    added = perturb(np.zeros(30, np.int32), variant, 0.01, seeded(4))
     assert len(set(added[added != 0])) == pytest.approx(different, abs=1 if different > 1 else 0)  # two may be equal
 
 
@@ -53,56 +51,56 @@ def test_a_word_more_changes_an_answer_by_at_most_z_and_another_word_by_at_most_
     assert np.abs(more - instead).sum() <= 2 * SMALL.rows
 
 
-def worlds():
+def neighbouring_datasets():
     """Cells [z, w] of a document with and without one occurrence of a word, and the sign of the change."""
     having, lacking = (sketches([text], SMALL).cells[0] for text in ("fever cough cough", "cough cough"))
     return having, lacking
 
 
-def likelihoods(told, having, lacking):
-    """How much rather a release [trials, ...] comes from the first world: no statistic tells more."""
-    rather = np.abs(told - lacking) - np.abs(told - having)
-    return rather.reshape(len(told), -1).sum(axis=1)
+def likelihoods(reported, having, lacking):
+    """How much rather a release [trials, ...] comes from the first dataset: the optimal statistic."""
+    rather = np.abs(reported - lacking) - np.abs(reported - having)
+    return rather.reshape(len(reported), -1).sum(axis=1)
 
 
 def answers(variant, uniforms, stated=STATED):
-    """The word's own cells as 10,000 answers show them, in both worlds."""
+    """The word's own cells as 10,000 answers show them, of both datasets."""
     columns = hash_terms(["fever"], SMALL).columns[0]
-    cells = [world[np.arange(SMALL.rows), columns] for world in worlds()]
-    return cells, [perturbed(np.tile(one, (TRIALS, 1)), variant, stated, uniforms) for one in cells]
+    cells = [dataset[np.arange(SMALL.rows), columns] for dataset in neighbouring_datasets()]
+    return cells, [perturb(np.tile(one, (TRIALS, 1)), variant, stated, uniforms) for one in cells]
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_trials_cannot_refute_noise_in_every_cell(seed):
     """The bound is right but for 1 in 10,000; it is above half of epsilon, so the trials see most there is to see."""
-    cells, told = answers("cells", seeded(seed))
-    trials = Trials(*(likelihoods(one, *cells) for one in told))
+    cells, reported = answers("per_query", seeded(seed))
+    trials = Trials(*(likelihoods(one, *cells) for one in reported))
     assert STATED / 2 < lower_bound(trials, confidence=1 - 1e-4) <= STATED
 
 
 def test_trials_refute_noise_that_is_not_sized_for_all_rows():
     """Independent draws of the paper's scale 1 / epsilon in each of four cells: epsilon is four times the stated."""
-    cells, told = answers("cells", seeded(3), stated=STATED * SMALL.rows)
-    trials = Trials(*(likelihoods(one, *cells) for one in told))
+    cells, reported = answers("per_query", seeded(3), stated=STATED * SMALL.rows)
+    trials = Trials(*(likelihoods(one, *cells) for one in reported))
     assert STATED < lower_bound(trials, confidence=1 - 1e-4) <= STATED * SMALL.rows
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_trials_cannot_refute_a_sketch_noised_once(seed):
+def test_trials_cannot_refute_a_sketch_of_one_shot_noise(seed):
     """All cells are looked at; the same odds."""
-    uniforms, told = seeded(seed), []
-    for world in worlds():
-        many = Sketch("count", sketches(["x"], SMALL).shape, np.tile(world, (TRIALS, 1, 1)))
-        told.append(noised_once(many, STATED, uniforms).cells)
-    trials = Trials(*(likelihoods(one, *worlds()) for one in told))
+    uniforms, reported = seeded(seed), []
+    for dataset in neighbouring_datasets():
+        many = Sketch("count", sketches(["x"], SMALL).shape, np.tile(dataset, (TRIALS, 1, 1)))
+        reported.append(perturb_sketch(many, STATED, uniforms).cells)
+    trials = Trials(*(likelihoods(one, *neighbouring_datasets()) for one in reported))
     assert STATED / 2 < lower_bound(trials, confidence=1 - 1e-4) <= STATED
 
 
 def test_trials_refute_the_papers_epsilon():
     """One difference of two cells settles it: epsilon is beyond all that 10,000 trials can show."""
-    (having, lacking), told = answers("paper", seeded(1))
+    (having, lacking), reported = answers("paper", seeded(1))
     place = np.flatnonzero(np.diff(having) != np.diff(lacking))[0]
-    trials = Trials(*(np.round(one[:, place + 1] - one[:, place]) for one in told))
+    trials = Trials(*(np.round(one[:, place + 1] - one[:, place]) for one in reported))
     best_possible = math.log(TRIALS / 2 / 10)
     assert lower_bound(trials, confidence=1 - 1e-4) > best_possible > 3 * STATED
 
@@ -110,7 +108,7 @@ def test_trials_refute_the_papers_epsilon():
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_event_says_what_holds(variant):
     event = event_of(variant, 30, STATED)
-    assert (event.unit, event.adjacency, event.norm, event.clipped, event.bound) == ("word", "zero-out", "l1", "l1", 30)
+    assert (event.unit, event.neighbours, event.norm, event.clipped, event.bound) == ("word", "remove", "l1", "l1", 30)
     figure = epsilon({event: 1}, 1e-9).epsilon
     if variant in ("none", "paper"):
         assert figure == math.inf
@@ -121,18 +119,20 @@ def test_the_event_says_what_holds(variant):
 
 def test_a_noised_sketch_is_of_the_same_kind_and_whole():
     clean = sketches()
-    noisy = noised_once(clean, STATED, seeded(5))
+    noisy = perturb_sketch(clean, STATED, seeded(5))
     assert (noisy.kind, noisy.shape, noisy.cells.dtype) == (clean.kind, clean.shape, clean.cells.dtype)
     spread = np.abs(noisy.cells - clean.cells).mean()  # the mean size of Laplace noise is its scale
     assert spread == pytest.approx(FAMILY.rows / STATED, rel=0.05)
 
 
-def test_one_sketch_alone_is_noised_too():
+def test_one_sketch_alone_gets_noise_too():
     one = sketches()._replace(cells=sketches().cells[0])
-    assert noised_once(one, STATED, seeded(6)).cells.shape == one.cells.shape
+    assert perturb_sketch(one, STATED, seeded(6)).cells.shape == one.cells.shape
 
 
-@pytest.mark.parametrize(("variant", "stated"), [("some", 1.0), ("cells", 0.0), ("cells", -1.0), ("paper", math.inf)])
+@pytest.mark.parametrize(
+    ("variant", "stated"), [("some", 1.0), ("per_query", 0.0), ("per_query", -1.0), ("paper", math.inf)]
+)
 def test_impossible_noise_is_refused(variant, stated):
-    with pytest.raises(SpecError, match=r"there are none, paper, cells, once|use a number above 0"):
-        perturbed(np.zeros(3), variant, stated)
+    with pytest.raises(SpecError, match=r"there are none, paper, per_query, one_shot|use a number above 0"):
+        perturb(np.zeros(3), variant, stated)

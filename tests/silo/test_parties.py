@@ -8,23 +8,21 @@ from silos import KEY, seeded
 from test_regimes import topical
 
 from foltr.errors import SpecError
-from foltr.lab.silo.training import MAIN, TITLES, trained
+from foltr.lab.silo.evaluation import score_metrics
+from foltr.lab.silo.training import MAIN, TITLES, compare
 from foltr.silo import noise
-from foltr.silo.asking import ask_count
-from foltr.silo.crossing import prepare, tell, told_by
-from foltr.silo.parties import Setup, divided, found, spent
-from foltr.silo.protocol import relay
-from foltr.silo.quality import marks
-from foltr.silo.train import REGIMES, Sgd
+from foltr.silo.parties import Setup, build_federation, divide_queries, prepare, shared_statistics, spent
+from foltr.silo.protocol import ask_count, ask_counts, relay
+from foltr.silo.training import REGIMES, Sgd
 from foltr.text import lexical
 from foltr.text.counts import counts_of
-from foltr.text.features import NAMES, exact, of_query
+from foltr.text.features import exact, of_query
 
-TINY = {"parties": 3, "queries": 20, "columns": 400, "top": 20, "most": 12, "others": 20}
+TINY = {"parties": 3, "queries": 20, "columns": 400, "top": 20, "top_k": 12, "num_negatives": 20}
 
 
 def federation(**changed):
-    return found(topical(), Setup(**(TINY | changed)), key=KEY, uniforms=seeded(1))
+    return build_federation(topical(), Setup(**(TINY | changed)), key=KEY, uniforms=seeded(1))
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +37,9 @@ def prepared(plain):
 
 def test_cross_pairs_are_of_other_parties_and_own_ones_are_not(plain, prepared):
     for party in range(3):
-        assert set(plain.held.documents[prepared.work.own[party].pairs.documents]) == {party}
-        assert party not in plain.held.documents[prepared.work.cross[party].pairs.documents]
-        assert set(plain.held.queries[prepared.work.cross[party].pairs.queries]) == {party}
+        assert set(plain.held.documents[prepared.pairs.own[party].pairs.documents]) == {party}
+        assert party not in plain.held.documents[prepared.pairs.cross[party].pairs.documents]
+        assert set(plain.held.queries[prepared.pairs.cross[party].pairs.queries]) == {party}
 
 
 def test_nothing_is_tested_that_was_learnt_from(plain, prepared):
@@ -52,14 +50,15 @@ def test_nothing_is_tested_that_was_learnt_from(plain, prepared):
         assert set(test.queries) <= set(prepared.test)
 
 
-def test_who_gains_and_who_loses_is_told_for_every_party(plain, prepared):
-    made = trained(plain, prepared)
-    gaps = made.own["cs_f_ltr"] - made.own["local"]
-    assert [gain.mean for gain in made.gains] == pytest.approx(gaps[:, MAIN])
-    assert list(made.rankers) == list(made.own) == list(made.together) == list(TITLES)
-    # one ranker for all: on the queries of all it has one quality
-    assert np.ptp(made.together["cs_f_ltr"], axis=0).tolist() == [0, 0, 0]
-    assert np.ptp(made.together["local"], axis=0).max() > 0
+def test_gains_and_losses_are_reported_for_every_party(plain, prepared):
+    result = compare(plain, prepared)
+    differences = result.own["cs_f_ltr"] - result.own["local"]
+    assert [gain.mean for gain in result.gains] == pytest.approx(differences[:, MAIN])
+    assert list(result.own) == list(result.together) == list(TITLES)
+    assert set(result.rankers) == set(TITLES) - {"bm25"}
+    # one ranker for all parties has one quality on the queries of all
+    assert np.ptp(result.together["cs_f_ltr"], axis=0).tolist() == [0, 0, 0]
+    assert np.ptp(result.together["local"], axis=0).max() > 0
 
 
 def test_shares_of_nobody_are_tested_on_and_nothing_else():
@@ -67,46 +66,46 @@ def test_shares_of_nobody_are_tested_on_and_nothing_else():
     ready = prepare(alone)
     assert len(alone.owned) == 2
     assert len(ready.tests) == 3
-    learnt = [*ready.work.own, *ready.work.cross, ready.work.pooled]
+    learnt = [*ready.pairs.own, *ready.pairs.cross, ready.pairs.pooled]
     assert all(alone.held.documents[one.pairs.documents].max(initial=0) < 2 for one in learnt)
     assert all(alone.held.queries[one.pairs.queries].max(initial=0) < 2 for one in learnt)
-    told = told_by(alone)[1]
-    assert told.documents == sum(len(mine) for mine in alone.owned) < len(alone.corpus.ids)
+    reported = shared_statistics(alone)[1]
+    assert reported.documents == sum(len(mine) for mine in alone.owned) < len(alone.corpus.ids)
 
 
-def test_few_labels_leave_the_questions_as_they_are(prepared):
+def test_few_labels_leave_the_cross_pairs_as_they_are(prepared):
     few = prepare(federation(labelled=0.25))
-    for some, every in zip(few.work.own, prepared.work.own, strict=True):
+    for some, every in zip(few.pairs.own, prepared.pairs.own, strict=True):
         assert len(set(some.pairs.queries)) < len(set(every.pairs.queries))
         assert set(some.pairs.queries) < set(every.pairs.queries)
-    for some, every in zip(few.work.cross, prepared.work.cross, strict=True):
+    for some, every in zip(few.pairs.cross, prepared.pairs.cross, strict=True):
         assert some.pairs.queries.tolist() == every.pairs.queries.tolist()
 
 
 def test_grades_by_a_search_engine_are_places_of_its_list():
-    made = federation(grades="ranked")
-    query = int(made.test[0])
-    rows = made.corpus.judgments[made.corpus.judgments[:, 0] == query]
-    body, column = exact(made.counted.body), lexical.NAMES.index("LMIR.DIR")
-    scores = of_query(body, np.arange(len(made.corpus.ids)), made.terms[query])[:, column]
+    federated = federation(grades="ranked")
+    query = int(federated.test[0])
+    rows = federated.corpus.judgments[federated.corpus.judgments[:, 0] == query]
+    body, column = exact(federated.counted.body), lexical.NAMES.index("LMIR.DIR")
+    scores = of_query(body, np.arange(len(federated.corpus.ids)), federated.terms[query])[:, column]
     grades = dict(zip(rows[:, 1].tolist(), rows[:, 2].tolist(), strict=True))
     assert sorted(grades.values()) == [1] * (len(grades) - 10) + [2] * 10
     assert min(scores[[d for d in grades if grades[d] == 2]]) >= max(scores[[d for d in grades if grades[d] == 1]])
-    held = counts_of(made.counted.body, np.array(list(grades)), made.terms[query])
+    held = counts_of(federated.counted.body, np.array(list(grades)), federated.terms[query])
     assert (held.sum(axis=1) > 0).all()
-    assert set(np.unique(made.corpus.judgments[:, 0])) == {*made.train, *made.test}
+    assert set(np.unique(federated.corpus.judgments[:, 0])) == {*federated.train, *federated.test}
 
 
-def test_published_parts_are_kept(plain):
+def test_published_parts_are_used(plain):
     parted = plain.corpus._replace(parts={"train": np.arange(10), "test": np.arange(30, 40)})
-    train, test = divided(parted, plain.setup, seed=1)
+    train, test = divide_queries(parted, plain.setup, seed=1)
     assert set(train) == set(range(10))
     assert set(test) == set(range(30, 40))
 
 
 def test_what_was_found_really_has_a_word_of_the_query(plain, prepared):
     """Lists of the variant `sampled` are exact."""
-    for cross in prepared.work.cross:
+    for cross in prepared.pairs.cross:
         high = cross.pairs.grades == 2
         for query, document in zip(cross.pairs.queries[high], cross.pairs.documents[high], strict=True):
             assert counts_of(plain.counted.body, np.array([document]), plain.terms[query]).sum() > 0
@@ -114,37 +113,37 @@ def test_what_was_found_really_has_a_word_of_the_query(plain, prepared):
 
 def test_every_regime_learns_something(prepared):
     for regime in REGIMES.values():
-        rankers = regime(prepared.work, Sgd(epochs=5), seed=1)
+        rankers = regime(prepared.pairs, Sgd(epochs=5), seed=1)
         for ranker, test in zip(rankers, prepared.tests, strict=True):
-            nothing = marks(np.zeros(len(NAMES)), test, top_grade=2)[:, 1].mean()
-            assert marks(ranker, test, top_grade=2)[:, 1].mean() > nothing
+            nothing = score_metrics(np.zeros(len(test.labels)), test, top_grade=2)[:, 1].mean()
+            assert score_metrics(test.features @ ranker, test, top_grade=2)[:, 1].mean() > nothing
 
 
 @pytest.mark.parametrize("kind", noise.VARIANTS)
-def test_many_counts_at_once_are_what_one_question_each_would_bring(kind):
+def test_many_counts_at_once_are_what_one_query_each_would_return(kind):
     """With noise that is too small to matter, but paid for all the same."""
-    made = federation(noise=kind, epsilon=1e6, true_rows=7)
-    who, asking, word = made.bodies[1], made.askers[0], made.words[3]
-    after, told = tell(who, asking, word, np.arange(9))
+    federated = federation(noise=kind, epsilon=1e6, real_rows=7)
+    owner, asker, word = federated.bodies[1], federated.askers[0], federated.words[3]
+    after, reported = ask_counts(owner, asker, word, np.arange(9))
     one_by_one = []
     for document in range(9):
-        exchange = relay(ask_count(asking, word, document), who)
-        who = exchange.owner
+        exchange = relay(ask_count(asker, word, document), owner)
+        owner = exchange.owner
         one_by_one.append(exchange.result.estimate)
-    assert told == pytest.approx(one_by_one, abs=1e-3)
-    assert np.array_equal(after.ledger.counts, who.ledger.counts)
+    assert reported == pytest.approx(one_by_one, abs=1e-3)
+    assert np.array_equal(after.ledger.counts, owner.ledger.counts)
 
 
 def test_answers_are_paid_for(plain, prepared):
     assert prepared is not None
     assert spent(plain) == math.inf
-    assert spent(federation(noise="once", epsilon=0.5)) == pytest.approx(0.5, rel=0.01)
+    assert spent(federation(noise="one_shot", epsilon=0.5)) == pytest.approx(0.5, rel=0.01)
 
 
 def test_a_party_alone_has_nobody_to_ask():
     alone = prepare(federation(parties=1))
-    assert len(alone.work.cross[0].pairs.queries) == 0
-    local, crossed = (REGIMES[name](alone.work, Sgd(epochs=2), seed=1) for name in ("local", "cs_f_ltr"))
+    assert len(alone.pairs.cross[0].pairs.queries) == 0
+    local, crossed = (REGIMES[name](alone.pairs, Sgd(epochs=2), seed=1) for name in ("local", "cs_f_ltr"))
     assert np.array_equal(local, crossed)
 
 

@@ -9,14 +9,14 @@ from texts import corpus
 from foltr.clicks import Users, behaviour
 from foltr.federation.round import Federated, Task, run
 from foltr.lab.data import corpora
+from foltr.lab.silo.evaluation import ranker_metrics, score_metrics
 from foltr.lab.simulation.plain import Loop
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.mechanisms import Fpdgd
 from foltr.rankers import Linear
 from foltr.rng import stream
 from foltr.silo.pairs import guessed, judged, split
-from foltr.silo.quality import every_mark, marks
-from foltr.silo.train import REGIMES, Sgd, Work
+from foltr.silo.training import REGIMES, Sgd, TrainingPairs
 from foltr.text import search
 from foltr.text.counts import count_corpus, known_terms
 from foltr.text.features import NAMES, dataset, exact, label
@@ -48,33 +48,43 @@ def word(topic, number):
 
 @pytest.fixture(scope="module")
 def prepared():
-    return prepare(topical(), train=np.arange(QUERIES // 2), test=np.arange(QUERIES // 2, QUERIES), others=30, most=12)
+    return prepare(
+        topical(), train=np.arange(QUERIES // 2), test=np.arange(QUERIES // 2, QUERIES), num_negatives=30, top_k=12
+    )
 
 
-def prepare(texts, *, train, test, others, most, parties=4, seed=1):
+def prepare(texts, *, train, test, num_negatives, top_k, parties=4, seed=1):
     """What four parties learn from with exact counts, and the test collection that all of them share."""
     counted = count_corpus(texts)
     title, body = exact(counted.title), exact(counted.body)
     words = [known_terms(text, counted.vocabulary) for text in texts.query_texts]
     held = split(texts, parties, seed=seed)
 
-    def made(pairs):
+    def with_features(pairs):
         return label(pairs, title, body, words)
 
     def ask_others(party, query):
         others = (np.flatnonzero(held.documents == owner) for owner in range(parties) if owner != party)
-        return [search.best(body, owned, words[query], most=most) for owned in others]
+        return [search.best(body, owned, words[query], top_k=top_k) for owned in others]
 
     own, cross = [], []
     for party in range(parties):
         mine = train[held.queries[train] == party]
-        own.append(made(judged(texts, mine, np.flatnonzero(held.documents == party), others=others, seed=seed)))
+        own.append(
+            with_features(
+                judged(texts, mine, np.flatnonzero(held.documents == party), num_negatives=num_negatives, seed=seed)
+            )
+        )
         theirs = np.flatnonzero(held.documents != party)
-        found = guessed(mine, partial(ask_others, party), most=most, others=others, among=theirs, seed=seed)
-        cross.append(made(found))
+        found = guessed(
+            mine, partial(ask_others, party), top_k=top_k, num_negatives=num_negatives, among=theirs, seed=seed
+        )
+        cross.append(with_features(found))
     everything = np.arange(len(texts.ids))
-    pooled = made(judged(texts, train, everything, others=others, seed=seed))
-    return Work(own, cross, pooled), dataset(made(judged(texts, test, everything, others=None)))
+    pooled = with_features(judged(texts, train, everything, num_negatives=num_negatives, seed=seed))
+    return TrainingPairs(own, cross, pooled), dataset(
+        with_features(judged(texts, test, everything, num_negatives=None))
+    )
 
 
 @pytest.mark.parametrize("loss", ["pointwise", "pairwise", "listwise"])
@@ -82,8 +92,8 @@ def prepare(texts, *, train, test, others, most, parties=4, seed=1):
 def test_every_regime_beats_a_ranker_that_knows_nothing(prepared, regime, loss):
     work, test = prepared
     rankers = REGIMES[regime](work, Sgd(loss=loss), seed=1)
-    nothing = marks(np.zeros(len(NAMES)), test, top_grade=2).mean(axis=0)
-    for (found,) in every_mark(rankers, [test], top_grade=2):
+    nothing = score_metrics(np.zeros(len(test.labels)), test, top_grade=2).mean(axis=0)
+    for (found,) in ranker_metrics(rankers, [test], top_grade=2):
         assert np.all(found.mean(axis=0) > nothing)
 
 
@@ -103,8 +113,8 @@ def test_private_federated_clicks_train_on_the_same_features(prepared):
     privacy = Fpdgd(4.5, 5.0)
     task = Task(dataset(work.pooled), 3, users, Linear(), Pdgd(), Federated(20, 2, 8), privacy, seed=1)
     *_, last = run(task, Loop(task))
-    nothing = marks(np.zeros(len(NAMES)), test, top_grade=2)
-    assert marks(last.parameters, test, top_grade=2)[:, 1].mean() > nothing[:, 1].mean()
+    nothing = score_metrics(np.zeros(len(test.labels)), test, top_grade=2)
+    assert score_metrics(test.features @ last.parameters, test, top_grade=2)[:, 1].mean() > nothing[:, 1].mean()
 
 
 @pytest.mark.data
@@ -113,10 +123,12 @@ def test_on_nfcorpus_sixteen_features_rank_as_well_as_bm25_alone_and_better_furt
     """All documents are candidates. Of the published queries some, for time; with all of them nDCG@10 is better too."""
     texts = corpora.load("nfcorpus")
     train, test = texts.parts["train"][::16], texts.parts["test"][::3]
-    work, held_out = prepare(texts, train=train, test=test, others=100, most=15)
+    work, held_out = prepare(texts, train=train, test=test, num_negatives=100, top_k=15)
     (pooled, *_) = REGIMES["pooled"](work, Sgd(), seed=1)
     alone = np.eye(len(NAMES))[NAMES.index("body BM25")]
-    one, all_of_them = (marks(ranker, held_out, top_grade=3).mean(axis=0) for ranker in (alone, pooled))
+    one, all_of_them = (
+        score_metrics(held_out.features @ ranker, held_out, top_grade=3).mean(axis=0) for ranker in (alone, pooled)
+    )
     assert 0.25 < one[1] < 0.4
     assert all_of_them[1] > one[1] - 0.02
     assert all_of_them[2] > one[2]

@@ -14,9 +14,9 @@ from foltr.text.search import best
 COUNTED = count_corpus(corpus([("", text) for text in ("a b b", "a", "b c", "a b b", "d")]))
 
 
-def found(query, owned, most=10, score="counts"):
+def found(query, owned, top_k=10, score="counts"):
     words = known_terms(query, COUNTED.vocabulary)
-    answer = best(exact(COUNTED.body), np.array(owned), words, most=most, score=score)
+    answer = best(exact(COUNTED.body), np.array(owned), words, top_k=top_k, score=score)
     return answer.documents.tolist(), answer.scores.tolist()
 
 
@@ -38,11 +38,11 @@ def test_bm25_looks_at_lengths_too():
 
 def test_only_owned_documents_are_found_and_no_more_than_asked_for():
     assert found("a", [1, 2])[0] == [1]
-    assert found("b", [0, 2, 3], most=1)[0] == [0]
-    assert found("b", [0, 2, 3], most=100)[0] == [0, 3, 2]
+    assert found("b", [0, 2, 3], top_k=1)[0] == [0]
+    assert found("b", [0, 2, 3], top_k=100)[0] == [0, 3, 2]
 
 
 def test_a_query_of_unknown_words_finds_nothing():
     assert found("unheard of", [0, 1]) == ([], [])
-    with pytest.raises(SpecError, match="most=0"):
-        found("a", [0], most=0)
+    with pytest.raises(SpecError, match="top_k=0"):
+        found("a", [0], top_k=0)

@@ -1,4 +1,4 @@
-"""`foltr silo`: search and learn across parties that show nobody their documents. Imports stand inside each command."""
+"""`foltr silo`: search and train across parties without sharing documents. Imports stand inside each command."""
 
 import math
 from pathlib import Path
@@ -10,16 +10,14 @@ from rich.table import Table
 
 from foltr.cli.output import print_json
 
-app = typer.Typer(
-    no_args_is_help=True, help="Several organisations, each with its own documents: sketches, questions, one ranker."
-)
+app = typer.Typer(no_args_is_help=True, help="Organisations with their own documents: sketches, queries, one ranker.")
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else there.")]
 Key = Annotated[Path, typer.Option("--key", help="File of the hash key that the parties share.", show_default=False)]
-Parties = Annotated[int, typer.Option("--parties", min=1, help="Organisations.")]
-Queries = Annotated[int, typer.Option("--queries", min=1, help="At most so many to learn from, as many to test.")]
-Noise = Annotated[str, typer.Option("--noise", help="Of answers: none, paper, cells or once.")]
-Epsilon = Annotated[float, typer.Option("--epsilon", help="Of an answer (once: of all answers) for one word.")]
+Parties = Annotated[int, typer.Option("--parties", min=1, help="Number of organisations.")]
+Queries = Annotated[int, typer.Option("--queries", min=1, help="Maximum of training queries, and of test queries.")]
+Noise = Annotated[str, typer.Option("--noise", help="Of answers: none, paper, per_query or one_shot.")]
+Epsilon = Annotated[float, typer.Option("--epsilon", help="Of an answer (one_shot: of all answers) for one word.")]
 
 _out = Console()
 _err = Console(stderr=True)
@@ -27,20 +25,23 @@ _err = Console(stderr=True)
 
 @app.command("demo")
 def demo(
-    parties: Annotated[int, typer.Option("--parties", min=2, help="Organisations.")] = 4,
+    parties: Annotated[int, typer.Option("--parties", min=2, help="Number of organisations.")] = 4,
     queries: Queries = 200,
     json_: Json = False,
 ) -> None:
-    """Four parties on the docstrings of Python: sketches, a question and who saw what, five regimes. A minute."""
+    """Four parties on Python's docstrings: a query, who sees what, and all regimes.
+
+    Takes about a minute.
+    """
     from foltr.lab.silo.demo import one_question
 
     federation = _federation("docstrings", parties=parties, queries=queries)
-    told = {"question": one_question(federation), "training": _trained(federation)}
+    result = {"question": one_question(federation), "training": _trained(federation)}
     if json_:
-        print_json(told)
+        print_json(result)
         return
-    _show_question(told["question"])
-    _show_training(told["training"])
+    _show_question(result["question"])
+    _show_training(result["training"])
 
 
 @app.command("build")
@@ -53,18 +54,20 @@ def build(
     ] = None,
     json_: Json = False,
 ) -> None:
-    """A sketch of a folder that other parties can ask. A key is made where there is none yet."""
+    """Sketch a folder of texts for queries of other parties; writes a new key if needed."""
     from foltr.silo.folders import build as sketch_folder
     from foltr.silo.folders import names_file
 
-    made = sketch_folder(folder, to, key, top=top)
+    built = sketch_folder(folder, to, key, top=top)
     if json_:
-        print_json({"sketch": str(to), "names": str(names_file(to)), "key": str(key), **made._asdict()})
+        print_json({"sketch": str(to), "names": str(names_file(to)), "key": str(key), **built._asdict()})
         return
-    _say(f"{to}: {made.documents:,} documents, {made.words:,} words, {made.bytes:,} bytes; answers up to {made.top}")
-    _say(f"{names_file(to)}: the documents' names; keep it at home")
-    if made.new_key:
-        _say(f"{key}: a new key; give it to the parties that may ask, and to nobody else")
+    _say(
+        f"{to}: {built.documents:,} documents, {built.words:,} words, {built.bytes:,} bytes; answers up to {built.top}"
+    )
+    _say(f"{names_file(to)}: the names of the documents; do not share it")
+    if built.new_key:
+        _say(f"{key}: a new key; share it only with the parties that may query")
 
 
 @app.command("query")
@@ -73,30 +76,30 @@ def query(
     word: Annotated[str, typer.Argument(help="One word.", show_default=False)],
     key: Key,
     top: Annotated[int | None, typer.Option("--top", help="Documents to name (default: 10, or all).")] = None,
-    true_rows: Annotated[
-        int | None, typer.Option("--true-rows", help="Rows asked in earnest, the rest are decoys (default: all).")
+    real_rows: Annotated[
+        int | None, typer.Option("--real-rows", help="Rows with the word's columns, the rest decoys (default: all).")
     ] = None,
     json_: Json = False,
 ) -> None:
-    """The documents of a sketch that have a word most often, and how well the question hid the word."""
-    from foltr.silo.anonymity import spoken
+    """List the documents that have a word most often, and the query's anonymity set."""
     from foltr.silo.folders import ask
+    from foltr.silo.leakage import describe_anonymity
 
-    answer = ask(sketch, word, key, top=top, true_rows=true_rows)
-    found = answer.listed.found
+    answer = ask(sketch, word, key, top=top, real_rows=real_rows)
+    found = answer.result.found
     if json_:
         named = zip(answer.names, found.counts.tolist(), strict=True)
         documents = [{"document": name, "count": count} for name, count in named]
-        told = {"word": answer.term, "documents": documents, "complete": found.complete > 0}
-        print_json({**told, "others_that_fit": answer.listed.others})
+        result = {"word": answer.term, "documents": documents, "complete": found.complete > 0}
+        print_json({**result, "anonymity_set_size": answer.result.anonymity_set_size})
         return
     if not answer.names:
         _say(f"{answer.term}: nothing found")
     for name, count in zip(answer.names, found.counts, strict=True):
         _say(f"{count:>6g}  {name}")
     if not found.complete:
-        _say("No row asked keeps all documents of this word: there may be others.")
-    _say(f"Of 100,000 words {spoken(answer.listed.others)}.")
+        _say("No row stores the complete list of this word: there may be more documents.")
+    _say(f"Of 100,000 words {describe_anonymity(answer.result.anonymity_set_size)}.")
 
 
 @app.command("train")
@@ -106,31 +109,31 @@ def train(
     queries: Queries = 200,
     noise: Noise = "none",
     epsilon: Epsilon = 0.5,
-    true_rows: Annotated[int, typer.Option("--true-rows", min=1, help="Rows of 30 asked in earnest.")] = 30,
+    real_rows: Annotated[int, typer.Option("--real-rows", min=1, help="Rows of 30 with the word's columns.")] = 30,
     loss: Annotated[str, typer.Option("--loss", help="pointwise, pairwise or listwise.")] = "pointwise",
     stem: Annotated[bool, typer.Option("--stem", help="English stems (needs foltr[text]).")] = False,
-    stop: Annotated[bool, typer.Option("--stop", help="Leave out English stop words.")] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="Remove English stop words.")] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the division, keys, noise and training.")] = 1,
     json_: Json = False,
 ) -> None:
-    """Local, Local+, Global, CS-F-LTR and pooled rankers on a corpus divided among parties."""
+    """Compare BM25, Local, Local+, Global, CS-F-LTR, FPDGD and pooled rankers."""
     _check(noise, epsilon, loss)
-    setup = {"noise": noise, "epsilon": epsilon, "true_rows": true_rows, "sgd": {"loss": loss}}
+    setup = {"noise": noise, "epsilon": epsilon, "real_rows": real_rows, "sgd": {"loss": loss}}
     setup |= {"words": {"stem": stem, "stop": stop}}
-    told = _trained(_federation(corpus, seed=seed, parties=parties, queries=queries, **setup))
+    result = _trained(_federation(corpus, seed=seed, parties=parties, queries=queries, **setup))
     if json_:
-        print_json(told)
+        print_json(result)
         return
-    _show_training(told)
+    _show_training(result)
 
 
 def _check(noise: str, epsilon: float, loss: str) -> None:
     """Before anything is read."""
     from foltr.errors import SpecError
-    from foltr.silo.noise import check
-    from foltr.silo.train import LOSSES
+    from foltr.silo.noise import check_noise
+    from foltr.silo.training import LOSSES
 
-    check(noise, epsilon)
+    check_noise(noise, epsilon)
     if loss not in LOSSES:
         raise SpecError(f"no loss {loss!r}; there are {', '.join(LOSSES)}")
 
@@ -139,61 +142,62 @@ def _federation(name: str, *, seed: int = 1, **setup: Any) -> Any:
     import msgspec
 
     from foltr.lab.data import corpora
-    from foltr.lab.silo.training import simulated
+    from foltr.lab.silo.training import simulate
     from foltr.silo.parties import Setup
 
     corpus = corpora.load(name)
     with _err.status(f"sketching {len(corpus.ids):,} documents"):
-        return simulated(corpus, msgspec.convert({"kind": "train", **setup}, Setup), seed=seed)
+        return simulate(corpus, msgspec.convert({"kind": "train", **setup}, Setup), seed=seed)
 
 
 def _trained(federation: Any) -> dict[str, Any]:
-    from foltr.lab.silo.demo import compared
-    from foltr.silo.crossing import prepare
+    from foltr.lab.silo.demo import comparison
+    from foltr.silo.parties import prepare
 
-    with _err.status("asking other parties, and training"):
-        return compared(federation, prepare(federation))
+    with _err.status("querying other parties, and training"):
+        return comparison(federation, prepare(federation))
 
 
-def _show_question(told: dict[str, Any]) -> None:
-    server, asker = told["server"], told["asker"]
-    _say(f"Party 1 asks party 2 for the word {told['term']!r}.\n")
-    answer = _table(("The asker gets, with all rows", "count"))
+def _show_question(result: dict[str, Any]) -> None:
+    server, asker = result["server"], result["asker"]
+    _say(f"Party 1 asks party 2 for the word {result['term']!r}.\n")
+    answer = _table(("The asker receives, with all rows", "count"))
     for name, count, truth in zip(*asker.values(), strict=True):
-        answer.add_row(name, f"{count:g}" if count == truth else f"{count:g} (really {truth})")
+        answer.add_row(name, f"{count:g}" if count == truth else f"{count:g} (true count {truth})")
     _out.print(answer)
     columns = " ".join(map(str, server["columns"][:8]))
     sizes = " and ".join(f"{size:,}" for size in server["bytes"])
-    _say(f"\nThe server sees, with five true rows: two messages of {sizes} bytes,")
+    _say(f"\nThe server sees, with five real rows: two messages of {sizes} bytes,")
     _say(f"columns {columns} ... and cells.\n")
-    _say("The owner has the key and tries every word it knows.")
-    guesses = _table(("true rows", "other words that fit", "expected", "first guess"))
-    for one in told["owner"]:
-        fits = (f"{one['fitting'] - 1:,}", _about(one["expected_others"]))
-        guesses.add_row(str(one["true_rows"]), *fits, one["first"])
+    _say("The owner has the key and can try every word of a vocabulary.")
+    guesses = _table(("real rows", "other candidates", "expected", "first guess"))
+    for one in result["owner"]:
+        others = (f"{one['candidates'] - 1:,}", _about(one["anonymity_set_size"]))
+        guesses.add_row(str(one["real_rows"]), *others, one["first"])
     _out.print(guesses)
-    _say("Where no other word fits, whoever has the key can name the term.\n")
+    _say("Without other candidates, whoever has the key can identify the term.\n")
     table = _table(("noise", "true count", "answer", "after the attack", "epsilon of a word"))
-    for one in told["noise"]:
+    for one in result["noise"]:
         figures = (f"{one[name]:.1f}" for name in ("answer", "after_the_attack"))
         table.add_row(one["noise"], str(one["true_count"]), *figures, _figure(one["epsilon"]))
     _out.print(table)
     _say("")
 
 
-def _show_training(told: dict[str, Any]) -> None:
+def _show_training(result: dict[str, Any]) -> None:
     from foltr.lab.silo.training import TITLES
 
-    numbers = [str(party + 1) for party in range(len(told["queries"]))]
-    table = _table((f"{told['data']}, {told['measure']}", *(f"party {number}" for number in numbers), "mean"))
-    for name, row in told["regimes"].items():
+    numbers = [str(party + 1) for party in range(len(result["queries"]))]
+    table = _table((f"{result['data']}, {result['metric']}", *(f"party {number}" for number in numbers), "mean"))
+    for name, row in result["regimes"].items():
         table.add_row(TITLES[name], *(f"{value:.3f}" for value in (*row["parties"], row["mean"])))
-    table.add_row("Local to CS-F-LTR", *(f"{one['verdict']} {one['mean']:+.3f}" for one in told["changes"]), "")
-    table.add_row("documents", *map(str, told["documents"]), "")
-    table.add_row("test queries", *map(str, told["queries"]), "")
+    table.add_row("Local to CS-F-LTR", *(f"{one['verdict']} {one['mean']:+.3f}" for one in result["changes"]), "")
+    table.add_row("documents", *map(str, result["documents"]), "")
+    table.add_row("test queries", *map(str, result["queries"]), "")
     _out.print(table)
-    _say("One run; gains or loses: the 95 % interval of a party's change leaves out 0.")
-    _say(f"Noise of answers: {told['noise']}; epsilon of the word told most about: {_figure(told['epsilon'])}.")
+    _say("One run. gains, loses: the 95 % interval of a party's change excludes 0.")
+    _say("BM25 needs no labels: title and body as one field, stop words, stems.")
+    _say(f"Noise: {result['noise']}; largest epsilon of a word: {_figure(result['epsilon'])}.")
 
 
 def _table(names: tuple[str, ...]) -> Table:

@@ -1,8 +1,8 @@
-"""A folder of text files as one sketch file, and questions to it: what `foltr silo build` and `query` do.
+"""A folder of text files as one sketch file, and queries to it: what `foltr silo build` and `query` do.
 
-The lists are of the variant `sampled` (`rtk_sketch`), which alone can tell a word that nobody has from one that it
-does not know: nothing found is then an answer. Beside the sketch lies a file with the documents' names, which stays
-with their owner; the key is in a file of its own.
+The lists are of the variant `sampled` (`rtk`), the only one that distinguishes a word that no document has from a word
+whose list is not stored: an empty answer is then an answer. The documents' names are in a second file, which stays with
+their owner; the key is in a file of its own.
 
 Differs from the paper: `sampled` is ours.
 """
@@ -15,13 +15,11 @@ from typing import NamedTuple
 
 from foltr.atomic import write_text
 from foltr.errors import DataError, InputError, SpecError, StorageError
-from foltr.lab.data import corpus_formats
-from foltr.silo import rtk_sketch, storage
-from foltr.silo.answering import owner
-from foltr.silo.asking import Listed, ask_top, asker
-from foltr.silo.hashing import KEY_BYTES, Family, family, hash_terms, new_key, shape_of
-from foltr.silo.protocol import relay
+from foltr.silo import rtk, storage
+from foltr.silo.protocol import TopResult, ask_top, make_asker, make_owner, relay
+from foltr.silo.sketches import KEY_BYTES, Family, family, hash_terms, new_key, shape_of
 from foltr.text.analysis import terms
+from foltr.text.corpus import TEXT_FILES, text_folder
 from foltr.text.counts import count
 
 _DECOYS = tuple(f"made up {number}" for number in range(1000))  # no term has a space in it
@@ -35,19 +33,19 @@ class Built(NamedTuple):
     new_key: bool
 
 
-class Answer(NamedTuple):
+class WordAnswer(NamedTuple):
     term: str
     names: list[str]  # the best first
-    listed: Listed
+    result: TopResult
 
 
 def build(folder: Path, to: Path, key_file: Path, *, top: int | None, rows: int = 30, columns: int = 200) -> Built:
-    """Sketches every text file under a folder; the key is made where its file is not there yet."""
-    found = list(corpus_formats.text_folder(folder))
+    """Sketches every text file under a folder; a missing key file is written with a new key."""
+    found = list(text_folder(folder))
     texts = [Counter(terms(one.body)) for one in found]
     vocabulary = {word: number for number, word in enumerate(sorted(set().union(*texts)))}
     if not vocabulary:
-        kinds = ", ".join(corpus_formats.TEXT_FILES)
+        kinds = ", ".join(TEXT_FILES)
         raise DataError(f"{folder}: no text file ({kinds}) with a word in it; give a folder that has some")
     wanted = min(150, len(found)) if top is None else top
     if not 1 <= wanted <= len(found):
@@ -55,28 +53,28 @@ def build(folder: Path, to: Path, key_file: Path, *, top: int | None, rows: int 
     fresh = not key_file.exists()
     functions = family(new_key() if fresh else read_key(key_file), rows=rows, columns=columns)
     hashes = hash_terms(list(vocabulary), functions)
-    made = rtk_sketch.empty(hashes.shape, variant="sampled", top=wanted)
-    rtk_sketch.add_documents(made, count(texts, vocabulary), hashes)
+    sketch = rtk.empty(hashes.shape, variant="sampled", top=wanted)
+    rtk.add_documents(sketch, count(texts, vocabulary), hashes)
     if fresh:
         _write_key(key_file, functions.key)
-    size = storage.save(to, made)
-    write_text(names_file(to), json.dumps([one.id for one in found], ensure_ascii=False, allow_nan=False))
+    size = storage.save(to, sketch)
+    write_text(names_file(to), json.dumps([one.id for one in found], ensure_ascii=False))
     return Built(len(found), len(vocabulary), wanted, size, fresh)
 
 
-def ask(sketch: Path, word: str, key_file: Path, *, top: int | None = None, true_rows: int | None = None) -> Answer:
-    """The documents that have a word most often; none where nobody has it."""
+def ask(sketch: Path, word: str, key_file: Path, *, top: int | None = None, real_rows: int | None = None) -> WordAnswer:
+    """The documents that have a word most often; none if no document has it."""
     cut = terms(word)
     if len(cut) != 1:
         raise InputError(f"{word!r} is {len(cut)} words; ask for one at a time")
     lists = storage.load_rtk(sketch)
     functions = _functions(sketch, key_file, lists)
-    asking = asker(functions, true_rows=functions.rows if true_rows is None else true_rows, decoys=_DECOYS)
-    answering = owner(lists=lists, noise_kind="none")
-    wanted = min(10, answering.most) if top is None else top
-    listed = relay(ask_top(asking, cut[0], top=wanted), answering).result
+    asker = make_asker(functions, real_rows=functions.rows if real_rows is None else real_rows, decoys=_DECOYS)
+    owner = make_owner(lists=lists, noise_kind="none")
+    wanted = min(10, owner.top_k) if top is None else top
+    result = relay(ask_top(asker, cut[0], top=wanted), owner).result
     names = _names(sketch, len(lists.members))
-    return Answer(cut[0], [names[document] for document in listed.found.documents.tolist()], listed)
+    return WordAnswer(cut[0], [names[document] for document in result.found.documents.tolist()], result)
 
 
 def read_key(path: Path) -> bytes:
@@ -96,7 +94,7 @@ def names_file(sketch: Path) -> Path:
     return sketch.with_name(sketch.name + ".names.json")
 
 
-def _functions(sketch: Path, key_file: Path, lists: rtk_sketch.RtkSketch) -> Family:
+def _functions(sketch: Path, key_file: Path, lists: rtk.RtkSketch) -> Family:
     shape = lists.shape
     functions = family(read_key(key_file), rows=shape.rows, columns=shape.columns, hash=shape.hash)
     if shape_of(functions) != shape:
@@ -108,7 +106,7 @@ def _functions(sketch: Path, key_file: Path, lists: rtk_sketch.RtkSketch) -> Fam
 
 
 def _names(sketch: Path, documents: int) -> list[str]:
-    """As the owner keeps them beside the sketch; numbers where it does not."""
+    """From the file beside the sketch; numbers where there is none."""
     path = names_file(sketch)
     if not path.exists():
         return [str(number) for number in range(documents)]

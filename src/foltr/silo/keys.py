@@ -1,12 +1,12 @@
-"""The parties agree on the key of their hashes, and the server that carries their messages learns nothing of it.
+"""Agreement on the key of the hashes among the parties; the server that carries their messages does not learn it.
 
 Source: S3 section IV-B step 1 ("securely generated, e.g. with Diffie-Hellman key agreement"). Every party has an X25519
-key. One of them makes the group's key and seals it for each member under what the two of them share:
+key. One of them generates the group's key and encrypts it for each member under the secret that the two share:
 
     HKDF-SHA256(X25519(maker, member), salt, label(group, maker, member, all members))   ->   ChaCha20-Poly1305
 
 The salt is fresh, so that no sealing key is used twice. All secrets come from the operating system. A box opens only
-for its member, in its group, and only if both were told the same members.
+for its member, in its group, and only if both ends have the same list of members.
 
 Members must know each other's public keys from elsewhere than the server: whoever can swap them can read the key. And
 every member can compute every hash: what is hidden from the server is not hidden from a member who works for it.
@@ -29,11 +29,11 @@ from foltr.secagg.crypto import (
     new_secret,
     public_of,
 )
-from foltr.silo.hashing import new_key
+from foltr.silo.sketches import new_key
 
 
 class Group(NamedTuple):
-    """What the server carries from the maker to everybody."""
+    """What the server carries from the maker to all members."""
 
     name: str
     maker: bytes  # public key
@@ -43,7 +43,7 @@ class Group(NamedTuple):
 
 
 def new_member() -> bytes:
-    """The secret of a party; `public` is what it tells the others."""
+    """The secret of a party; `public` is what it publishes."""
     return new_secret()
 
 
@@ -89,5 +89,5 @@ def _sealing_key(secret: bytes, other: bytes, group: Group, receiver: bytes) -> 
 
 
 def _terms(group: Group) -> bytes:
-    """What both ends must have been told alike."""
+    """What must be equal at both ends."""
     return label(group.name, group.maker, *group.members)

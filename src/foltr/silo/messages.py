@@ -1,7 +1,7 @@
-"""What asker and owner send each other through the server: msgpack of plain numbers, read with suspicion.
+"""The messages between asker and owner, which the server carries: msgpack of plain numbers, validated on reading.
 
-A question holds one column a row and the shape that both must share (of the key its fingerprint only); never a term, a
-sign or a tag. An answer holds cells. Whatever does not decode, or does not have the announced size, is refused.
+A question holds one column a row and the shape that both must share (only the fingerprint of the key); never a term, a
+sign or a tag. An answer holds cells. A message that does not decode, or does not have the announced size, is refused.
 
 Differs from the paper: it gives no format.
 """
@@ -12,12 +12,12 @@ import msgspec
 import numpy as np
 
 from foltr.errors import DataError, SpecError
-from foltr.silo.hashing import Shape
-from foltr.silo.rtk_query import Cells
+from foltr.silo.rtk import Cells
+from foltr.silo.sketches import SketchShape
 from foltr.types import Array
 
 VERSION = 1
-MOST_BYTES = 1 << 28  # of one message
+MAX_BYTES = 1 << 28  # of one message
 _TYPES = {"documents": "<i4", "counts": "<f8", "tags": "<u2", "sizes": "<i4", "limits": "<i4"}
 
 
@@ -37,9 +37,9 @@ class CountAnswer(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_f
 
 class TopAnswer(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     number: bytes
-    variant: str  # of the lists: how they are to be read
-    most: int  # K that they were made for
-    room: int  # entries of a cell, in this answer
+    variant: str  # of the RTK-sketch: how its lists are ranked
+    top_k: int  # K that they were built for
+    capacity: int  # entries of a cell, in this answer
     documents: bytes
     counts: bytes
     tags: bytes
@@ -50,50 +50,50 @@ class TopAnswer(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fie
 Kind = TypeVar("Kind", Question, CountAnswer, TopAnswer)
 
 
-def encoded(message: Question | CountAnswer | TopAnswer) -> bytes:
+def encode(message: Question | CountAnswer | TopAnswer) -> bytes:
     return msgspec.msgpack.encode(message)
 
 
-def decoded(content: bytes, kind: type[Kind]) -> Kind:
-    if len(content) > MOST_BYTES:
-        raise DataError(f"a message of {len(content):,} bytes; at most {MOST_BYTES:,} are read")
+def decode(content: bytes, kind: type[Kind]) -> Kind:
+    if len(content) > MAX_BYTES:
+        raise DataError(f"a message of {len(content):,} bytes; at most {MAX_BYTES:,} are read")
     try:
         return msgspec.msgpack.decode(content, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         raise DataError(f"a message that is no {kind.__name__} ({problem}); both ends need the same version") from None
 
 
-def columns_of(question: Question, shape: Shape) -> Array:
-    """[z] the columns asked for, each of them there."""
+def columns_of(question: Question, shape: SketchShape) -> Array:
+    """[z] the columns asked for, each within the sketch."""
     columns = _numbers(question.columns, "<i4", (shape.rows,))
     if np.any(columns < 0) or np.any(columns >= shape.columns):
         raise SpecError(f"asked for a column beyond 0 .. {shape.columns - 1}")
     return columns
 
 
-def told_cells(answer: CountAnswer, rows: int) -> Array:
+def count_cells(answer: CountAnswer, rows: int) -> Array:
     return _finite(_numbers(answer.cells, "<f8", (rows,)))
 
 
-def top_answer(number: bytes, cells: Cells, *, variant: str, most: int) -> TopAnswer:
+def top_answer(number: bytes, cells: Cells, *, variant: str, top_k: int) -> TopAnswer:
     """Only as many entries of each cell as the fullest has."""
-    room = int(cells.sizes.max(initial=0))
-    cut = cells._replace(documents=cells.documents[:, :room], counts=cells.counts[:, :room], tags=cells.tags[:, :room])
+    used = int(cells.sizes.max(initial=0))
+    cut = cells._replace(documents=cells.documents[:, :used], counts=cells.counts[:, :used], tags=cells.tags[:, :used])
     packed = {name: np.ascontiguousarray(getattr(cut, name), kind).tobytes() for name, kind in _TYPES.items()}
-    return TopAnswer(number, variant, most, room, **packed)
+    return TopAnswer(number, variant, top_k, used, **packed)
 
 
-def cells_of(answer: TopAnswer, rows: int) -> Cells:
-    tagged = answer.room if answer.variant == "sampled" else 0
-    widths = {"documents": (rows, answer.room), "counts": (rows, answer.room), "tags": (rows, tagged)}
+def top_cells(answer: TopAnswer, rows: int) -> Cells:
+    tagged = answer.capacity if answer.variant == "sampled" else 0
+    widths = {"documents": (rows, answer.capacity), "counts": (rows, answer.capacity), "tags": (rows, tagged)}
     parts = [_numbers(getattr(answer, name), kind, widths.get(name, (rows,))) for name, kind in _TYPES.items()]
     cells = Cells(*parts)
-    if np.any(cells.sizes < 0) or np.any(cells.sizes > answer.room) or np.any(cells.documents < 0):
+    if np.any(cells.sizes < 0) or np.any(cells.sizes > answer.capacity) or np.any(cells.documents < 0):
         raise DataError("an answer whose cells do not fit their sizes; ask again")
     return cells._replace(counts=_finite(cells.counts))
 
 
-def same_number(question: bytes, answer: bytes) -> None:
+def require_same_number(question: bytes, answer: bytes) -> None:
     if question != answer:
         raise DataError("an answer to another question; ask again")
 

@@ -1,27 +1,28 @@
-"""What an owner does to cells before they leave, and what that is worth to whom.
+"""The noise that an owner adds to cells before they leave, and the privacy event of an answer.
 
 Source: S3 section IV-B step 3 and equation 5 (`paper`). z rows; epsilon as the owner states it:
 
-    none    cells leave as they are
-    paper   ONE draw of Laplace noise of scale 1 / epsilon for all z cells of a document
-    cells   a draw for every cell, of scale z / epsilon; every answer about a document costs epsilon
-    once    the same for every cell of the whole sketch before anybody asks; all answers together cost epsilon
+    none        cells leave as they are
+    paper       ONE draw of Laplace noise of scale 1 / epsilon for all z cells of a document
+    per_query   a draw for every cell, of scale z / epsilon; every answer about a document costs epsilon
+    one_shot    the same for every cell of the whole sketch before the first query; all answers together cost epsilon
 
-What is to be hidden: whether one occurrence of one word is in one document (unit `word`, adjacency `zero-out`).
+Protected is whether one occurrence of one word is in one document (unit `word`, adjacency `remove`).
 
 Sensitivity. A term has one column in each row, so one occurrence changes one cell of every row, by one: z cells of a
-whole sketch, an L1 norm of exactly z. An answer shows one cell of every row; whoever asks for the word itself sees
-all z of them change, so the bound is z there too, and not z1, for the asker chooses. To replace a word by another is
-twice as much: a cell may lose one and gain one of the other sign, 2 z in all, so epsilon is then 2 epsilon. A word is
-in one document, so answers about many documents cost each of their words no more than one answer.
+whole sketch, an L1 norm of exactly z. An answer shows one cell of every row; an asker of the word itself sees all z of
+them change, so the bound is z there too, and not z1, since the asker chooses. To replace a word by another is twice as
+much: a cell may lose one and gain one of the other sign, 2 z in all, so epsilon is then 2 epsilon. A word is in one
+document, so answers about many documents cost each of their words no more than one answer.
 
-`paper` is worth nothing: all differences of its cells are exact, and one that is possible in one world only has no
-finite epsilon. Its event names nobody that it protects.
+`paper` has no finite epsilon: all differences of its cells are exact, so some outcomes are possible under one of two
+neighbouring datasets only. Its event protects against nobody.
 
-The valid ones hand out whole numbers: rounding costs no privacy and takes away the low bits by which noise in floating
+The valid variants release whole numbers: rounding costs no privacy and removes the low bits by which noise in floating
 point can be undone (Mironov 2012).
 
-Differs from the paper: `cells` and `once`. Its theorem 1 looks at the median alone, and the answer has z numbers.
+Differs from the paper: `per_query` and `one_shot`. Its theorem 1 looks at the median alone, and the answer has z
+numbers.
 """
 
 import math
@@ -32,16 +33,16 @@ import numpy as np
 from foltr.errors import SpecError
 from foltr.privacy.events import EVERYBODY, Event
 from foltr.secagg.crypto import expand, new_secret
-from foltr.silo.sketch import MOST, Sketch
+from foltr.silo.sketches import MAX_CELL, Sketch
 from foltr.types import Array
 
-VARIANTS = ("none", "paper", "cells", "once")
+VARIANTS = ("none", "paper", "per_query", "one_shot")
 Uniforms = Callable[[int], Array]  # so many numbers in [0, 1), new ones at every call
 _STEP = 2.0**-53
 
 
 def from_system(size: int) -> Array:
-    """From the operating system: what an owner uses whose answers leave the house."""
+    """From the operating system: what an owner uses whose answers leave its machine."""
     return from_secret(new_secret(), size)
 
 
@@ -55,39 +56,39 @@ def laplace(shape: tuple[int, ...], scale: float, uniforms: Uniforms) -> Array:
     return -scale * np.sign(drawn) * np.log(np.maximum(1 - 2 * np.abs(drawn), _STEP))
 
 
-def perturbed(cells: Array, variant: str, epsilon: float, uniforms: Uniforms = from_system) -> Array:
-    """Of answers [..., z] about one document each; what is noised once was noised before."""
-    check(variant, epsilon)
+def perturb(cells: Array, variant: str, epsilon: float, uniforms: Uniforms = from_system) -> Array:
+    """Answers [..., z] about one document each, with noise; cells of `one_shot` carry theirs already."""
+    check_noise(variant, epsilon)
     rows = cells.shape[-1]
     if variant == "paper":
         return cells + laplace((*cells.shape[:-1], 1), 1 / epsilon, uniforms)
-    if variant == "cells":
+    if variant == "per_query":
         return np.rint(cells + laplace(cells.shape, rows / epsilon, uniforms))
     return cells.astype(np.float64)
 
 
-def noised_once(sketch: Sketch, epsilon: float, uniforms: Uniforms = from_system) -> Sketch:
-    """Every cell of every document's sketch with noise of its own."""
-    check("once", epsilon)
+def perturb_sketch(sketch: Sketch, epsilon: float, uniforms: Uniforms = from_system) -> Sketch:
+    """`one_shot`: independent noise in every cell of every document's sketch."""
+    check_noise("one_shot", epsilon)
     many = (-1, sketch.shape.rows, sketch.shape.columns)
     noisy = np.empty(sketch.cells.shape, sketch.cells.dtype)
     for cells, out in zip(sketch.cells.reshape(many), noisy.reshape(many), strict=True):
         drawn = laplace(cells.shape, sketch.shape.rows / epsilon, uniforms)
-        out[...] = np.clip(np.rint(cells + drawn), -MOST, MOST)
+        out[...] = np.clip(np.rint(cells + drawn), -MAX_CELL, MAX_CELL)
     return sketch._replace(cells=noisy)
 
 
 def event_of(variant: str, rows: int, epsilon: float) -> Event:
-    """What one answer is worth (`once`: all answers together), of the words of the documents it is about."""
-    check(variant, epsilon)
-    if variant == "none":  # no holder of noise is there
+    """The event of one answer (`one_shot`: of all answers together), for the words of the documents it is about."""
+    check_noise(variant, epsilon)
+    if variant == "none":  # nobody contributes noise
         return Event("laplace", "l1", float(rows), "l1", 1.0, unit="word", against=(), present=0, parameters=rows)
     if variant == "paper":
         return Event("laplace", "l1", float(rows), "l1", 1 / epsilon, unit="word", against=(), parameters=rows)
     return Event("laplace", "l1", float(rows), "l1", rows / epsilon, unit="word", against=EVERYBODY, parameters=rows)
 
 
-def check(variant: str, epsilon: float) -> None:
+def check_noise(variant: str, epsilon: float) -> None:
     if variant not in VARIANTS:
         raise SpecError(f"no noise {variant!r}; there are {', '.join(VARIANTS)}")
     if not (epsilon > 0 and math.isfinite(epsilon)):

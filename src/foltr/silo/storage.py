@@ -1,8 +1,8 @@
-"""Sketches on disk: one .npz of plain arrays and a header, written whole or not at all, read without pickle.
+"""Sketches on disk: one .npz of plain arrays and a header, written atomically, read without pickle.
 
-The header (JSON) names kind, version, shape and hash; of the key only its fingerprint is kept. A file is believed
-only as far as it is checked: arrays are stored unpacked, so no array can be larger than the file that holds it, and
-shapes, sizes and orders are compared with the header before a sketch is made of them.
+The header (JSON) names kind, version, shape and hash; of the key it holds only the fingerprint. A file is validated
+before use: arrays are stored uncompressed, so no array can be larger than the file that holds it, and shapes, sizes and
+orders are compared with the header.
 """
 
 import json
@@ -14,78 +14,78 @@ import numpy as np
 
 from foltr.atomic import write_arrays
 from foltr.errors import DataError
-from foltr.silo import rtk_sketch, sketch
-from foltr.silo.hashing import Shape
+from foltr.silo import rtk, sketches
+from foltr.silo.sketches import SketchShape
 from foltr.types import Array
 
 VERSION = 1
-MOST_BYTES = 1 << 36
+MAX_BYTES = 1 << 36
 _HEADER_BYTES = 4096
 
 
-def save(path: Path, made: sketch.Sketch | rtk_sketch.RtkSketch) -> int:
+def save(path: Path, sketch: sketches.Sketch | rtk.RtkSketch) -> int:
     """Writes a sketch; returns the bytes on disk."""
-    header: dict[str, Any] = {"version": VERSION, **made.shape._asdict()}
-    if isinstance(made, sketch.Sketch):
-        header |= {"kind": "sketch", "variant": made.kind}
-        arrays = {"cells": made.cells}
+    header: dict[str, Any] = {"version": VERSION, **sketch.shape._asdict()}
+    if isinstance(sketch, sketches.Sketch):
+        header |= {"kind": "sketch", "variant": sketch.kind}
+        arrays = {"cells": sketch.cells}
     else:
-        header |= {"kind": "rtk", "variant": made.variant, "top": made.top}
-        members = np.array(sorted(made.members), np.int32)
-        arrays = {"entries": made.entries, "sizes": made.sizes, "limits": made.limits, "members": members}
-    text = json.dumps(header, allow_nan=False).encode()
+        header |= {"kind": "rtk", "variant": sketch.variant, "top": sketch.top}
+        members = np.array(sorted(sketch.members), np.int32)
+        arrays = {"entries": sketch.entries, "sizes": sketch.sizes, "limits": sketch.limits, "members": members}
+    text = json.dumps(header).encode()
     return write_arrays(path, {"header": np.frombuffer(text, np.uint8), **arrays})
 
 
-def load_sketch(path: Path) -> sketch.Sketch:
+def load_sketch(path: Path) -> sketches.Sketch:
     """A count or count-min sketch as it was saved."""
     header, arrays = _read(path, "sketch")
     shape = _shape(path, header)
-    _expect(path, header.get("variant") in sketch.KINDS, "it holds no known sketch")
+    _expect(path, header.get("variant") in sketches.KINDS, "it holds no known sketch")
     cells = _array(path, arrays, "cells", np.int32)
     _expect(path, cells.ndim in (2, 3) and cells.shape[-2:] == shape[:2], "its cells do not fit its header")
-    return sketch.Sketch(header["variant"], shape, cells)
+    return sketches.Sketch(header["variant"], shape, cells)
 
 
-def load_rtk(path: Path) -> rtk_sketch.RtkSketch:
+def load_rtk(path: Path) -> rtk.RtkSketch:
     """An RTK-sketch as it was saved."""
     header, arrays = _read(path, "rtk")
     shape, variant, top = _shape(path, header), header.get("variant"), header.get("top")
-    if variant not in rtk_sketch.VARIANTS or not isinstance(top, int) or top < 1:
+    if variant not in rtk.VARIANTS or not isinstance(top, int) or top < 1:
         _damaged(path, "it holds no known variant")
-    entries = _array(path, arrays, "entries", rtk_sketch.entry_type(variant))
+    entries = _array(path, arrays, "entries", rtk.entry_type(variant))
     sizes, limits = (_array(path, arrays, name, np.int32) for name in ("sizes", "limits"))
     members = _array(path, arrays, "members", np.int32)
-    loaded = rtk_sketch.RtkSketch(variant, shape, top, set(members.tolist()), entries, sizes, limits)
+    loaded = rtk.RtkSketch(variant, shape, top, set(members.tolist()), entries, sizes, limits)
     _check_cells(path, loaded)
     return loaded
 
 
-def _check_cells(path: Path, loaded: rtk_sketch.RtkSketch) -> None:
-    cells, room = loaded.shape[:2], loaded.entries.shape[-1]
-    fits = loaded.sizes.shape == loaded.limits.shape == cells and loaded.entries.shape == (*cells, room)
-    _expect(path, fits and room >= loaded.top, "its cells do not fit its header")
-    _expect(path, np.all((loaded.sizes >= 0) & (loaded.sizes <= room)), "a cell holds more than it has room for")
-    inside = np.arange(room) < loaded.sizes[..., None]
+def _check_cells(path: Path, loaded: rtk.RtkSketch) -> None:
+    cells, capacity = loaded.shape[:2], loaded.entries.shape[-1]
+    fits = loaded.sizes.shape == loaded.limits.shape == cells and loaded.entries.shape == (*cells, capacity)
+    _expect(path, fits and capacity >= loaded.top, "its cells do not fit its header")
+    _expect(path, np.all((loaded.sizes >= 0) & (loaded.sizes <= capacity)), "a cell holds more than its capacity")
+    inside = np.arange(capacity) < loaded.sizes[..., None]
     held = (loaded.entries[inside] & loaded.entries.dtype.type(0xFFFFFFFF)).astype(np.int64)
     members = np.fromiter(loaded.members, np.int64)
-    _expect(path, np.all(np.isin(held, members)) and np.all(members >= 0), "a cell names a document that is not there")
+    _expect(path, np.all(np.isin(held, members)) and np.all(members >= 0), "a cell names a document that is no member")
     _expect(path, np.all(_in_order(loaded) | ~inside[..., 1:]), "a cell is not in order")
 
 
-def _in_order(loaded: rtk_sketch.RtkSketch) -> Array:
-    """[z, w, room - 1]: sorted, or a heap in which nobody weighs less than who is above."""
+def _in_order(loaded: rtk.RtkSketch) -> Array:
+    """[z, w, capacity - 1]: sorted, or a heap in which no entry weighs less than its parent."""
     if loaded.variant == "sampled":
         return loaded.entries[..., 1:] >= loaded.entries[..., :-1]
     weights = loaded.entries >> 32
     if loaded.variant == "sound":
         weights = np.abs(weights)
-    above = np.arange(weights.shape[-1] - 1) // 2
-    return weights[..., 1:] >= weights[..., above]
+    parents = np.arange(weights.shape[-1] - 1) // 2
+    return weights[..., 1:] >= weights[..., parents]
 
 
 def _read(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Header and arrays of a file of this kind; what is wrong with it in one sentence otherwise."""
+    """Header and arrays of a file of this kind; otherwise an error that says in one sentence what is wrong."""
     if not path.is_file():
         raise DataError(f"{path} does not exist; save a sketch there first")
     try:
@@ -94,7 +94,7 @@ def _read(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Array]]:
         header = json.loads(bytes(arrays.pop("header")))
     except (zipfile.BadZipFile, NotImplementedError, KeyError, ValueError, EOFError, OSError, RuntimeError) as error:
         _damaged(path, str(error), error)
-    _expect(path, isinstance(header, dict), "its header is no table")
+    _expect(path, isinstance(header, dict), "its header is no JSON object")
     if header.get("version") != VERSION or header.get("kind") != kind:
         raise DataError(
             f"{path} holds {header.get('kind')!r}, version {header.get('version')!r}; "
@@ -104,8 +104,8 @@ def _read(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Array]]:
 
 
 def _unpack(packed: zipfile.ZipFile, part: zipfile.ZipInfo, path: Path) -> Array:
-    if part.compress_type != zipfile.ZIP_STORED or part.file_size > min(path.stat().st_size, MOST_BYTES):
-        raise ValueError(f"{part.filename} is packed, or larger than the file")
+    if part.compress_type != zipfile.ZIP_STORED or part.file_size > min(path.stat().st_size, MAX_BYTES):
+        raise ValueError(f"{part.filename} is compressed, or larger than the file")
     with packed.open(part) as file:
         shape, kind = _announced(file)
         if any(side < 0 for side in shape) or kind.hasobject:
@@ -126,9 +126,9 @@ def _announced(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
     return shape, kind
 
 
-def _shape(path: Path, header: dict[str, Any]) -> Shape:
+def _shape(path: Path, header: dict[str, Any]) -> SketchShape:
     try:
-        shape = Shape(*(header[name] for name in Shape._fields))
+        shape = SketchShape(*(header[name] for name in SketchShape._fields))
     except KeyError as error:
         _damaged(path, f"its header lacks {error}", error)
     whole = all(isinstance(side, int) and side >= 1 for side in shape[:2])

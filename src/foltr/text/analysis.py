@@ -1,12 +1,13 @@
-"""The one tokeniser: documents, titles and queries of every party are cut into terms here.
+"""The one tokeniser: documents, titles and queries of every party are split into terms here.
 
 A term is a run of Unicode letters, digits and underscores, in NFKC form and lower case. Stop words and English stems
-are options: all parties of a federation must choose the same, since a term that is cut differently is another term.
+are options; all parties of a federation must use the same, since hashes of terms only match if the terms are equal.
 
     terms("The ﬁrst Straße")                        -> ["the", "first", "straße"]
     terms("The ﬁrst Straße", Rules(stop=True))      -> ["first", "straße"]
 """
 
+import contextlib
 import re
 import unicodedata
 from collections.abc import Callable
@@ -18,7 +19,7 @@ import msgspec
 from foltr.errors import SpecError
 
 _RUN = re.compile(r"\w+")
-_STEMS_HELD = 1 << 17  # a word is stemmed once, as long as no more different ones than this are met
+_CACHED_STEMS = 1 << 17
 
 _STOP_LIST = """
     a about above after again all also am an and any are as at be because been before being below between both but by
@@ -40,7 +41,7 @@ PLAIN = Rules()
 
 
 def terms(text: str, rules: Rules = PLAIN) -> list[str]:
-    """The terms of a text, in order and as often as they occur; stop words go before stems are taken."""
+    """The terms of a text, in order and as often as they occur; stop words are removed before stemming."""
     found = _RUN.findall(_folded(text))
     if rules.stop:
         found = [term for term in found if term not in STOP_WORDS]
@@ -52,16 +53,15 @@ def terms(text: str, rules: Rules = PLAIN) -> list[str]:
 def _folded(text: str) -> str:
     if text.isascii():
         return text.lower()
-    # lower case may leave what NFKC would put together again
+    # lower case may leave sequences that NFKC composes
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).lower())
 
 
 @lru_cache(maxsize=1)
 def _stem_of() -> Callable[[str], str]:
-    try:
-        snowball = import_module("snowballstemmer")
-    except ImportError as error:
-        raise SpecError(
-            "stem = true needs the package snowballstemmer: pip install 'foltr[text]', or use stem = false"
-        ) from error
-    return lru_cache(maxsize=_STEMS_HELD)(snowball.stemmer("english").stemWord)
+    """Snowball's English stemmer, from PyStemmer (compiled) or snowballstemmer (Python): equal stems."""
+    for package, factory in (("Stemmer", "Stemmer"), ("snowballstemmer", "stemmer")):
+        with contextlib.suppress(ImportError):
+            stemmer = getattr(import_module(package), factory)("english")
+            return lru_cache(maxsize=_CACHED_STEMS)(stemmer.stemWord)
+    raise SpecError("stem = true needs PyStemmer or snowballstemmer: pip install 'foltr[text]', or use stem = false")

@@ -1,10 +1,9 @@
-"""Term counts of documents as arrays, and what a party may say about all of its documents together.
+"""Term counts of documents as arrays, and the statistics of a collection.
 
-    document i holds terms[offsets[i] : offsets[i + 1]], in rising order, each as often as `counts` says
+    document i has terms[offsets[i] : offsets[i + 1]], in rising order, with the counts at the same places
 
-Terms are numbers of one vocabulary that all parties share, as they share the key of their hashes. Statistics are sums,
-so the statistics of several parties are the sums of theirs: cross-party IDF (S3, below Definition 2) and the
-collection's language model come from these.
+Terms are numbers of one vocabulary, which several parties may share. Statistics are sums, so those of several parties
+are the sums of theirs: cross-party IDF (S3, below Definition 2) and the collection's language model use them.
 
 Differs from the paper: nothing.
 """
@@ -15,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foltr._kernels.term_counts import look_up
 from foltr.errors import SpecError
 from foltr.text.analysis import PLAIN, Rules, terms
 from foltr.text.corpus import Corpus
@@ -55,14 +53,14 @@ def count_corpus(corpus: Corpus, rules: Rules = PLAIN) -> TextCounts:
 
 
 def count(documents: Sequence[Mapping[str, int]], vocabulary: Vocabulary) -> Counts:
-    """Arrays of the terms that each document has; a term that is not in the vocabulary is an error."""
+    """Term counts as arrays; a term that is not in the vocabulary is an error."""
     offsets = np.concatenate([[0], np.cumsum([len(found) for found in documents])]).astype(np.int64)
     numbers, amounts = np.empty(offsets[-1], dtype=np.int32), np.empty(offsets[-1], dtype=np.int32)
     for place, found in enumerate(documents):
         part = slice(offsets[place], offsets[place + 1])
-        there = np.fromiter((_number(word, vocabulary) for word in found), dtype=np.int32, count=len(found))
-        order = np.argsort(there)
-        numbers[part] = there[order]
+        numbers_here = np.fromiter((_number(word, vocabulary) for word in found), dtype=np.int32, count=len(found))
+        order = np.argsort(numbers_here)
+        numbers[part] = numbers_here[order]
         amounts[part] = np.fromiter(found.values(), dtype=np.int32, count=len(found))[order]
     return Counts(offsets, numbers, amounts, _sums(amounts, offsets), len(vocabulary))
 
@@ -70,7 +68,7 @@ def count(documents: Sequence[Mapping[str, int]], vocabulary: Vocabulary) -> Cou
 def _number(word: str, vocabulary: Vocabulary) -> int:
     number = vocabulary.get(word)
     if number is None:
-        raise SpecError(f"the term {word!r} is not in the vocabulary; make the vocabulary of all documents first")
+        raise SpecError(f"the term {word!r} is not in the vocabulary; build the vocabulary from all documents first")
     return number
 
 
@@ -81,7 +79,7 @@ def _sums(amounts: Array, offsets: Array) -> Array:
 
 
 def known_terms(text: str, vocabulary: Vocabulary, rules: Rules = PLAIN) -> Array:
-    """The numbers of a query's terms, repeated ones as often; words that no document has are left out."""
+    """The numbers of a query's terms, repeated ones as often; words outside the vocabulary are left out."""
     found = (vocabulary.get(word) for word in terms(text, rules))
     return np.array([number for number in found if number is not None], dtype=np.int32)
 
@@ -100,7 +98,7 @@ def take(counts: Counts, documents: Array) -> Counts:
 
 
 def statistics(counts: Counts) -> Statistics:
-    """What one party tells about its documents."""
+    """Of one party's documents."""
     size = counts.vocabulary_size
     frequency = np.bincount(counts.terms, weights=counts.counts, minlength=size).astype(np.int64)
     return Statistics(
@@ -109,21 +107,32 @@ def statistics(counts: Counts) -> Statistics:
 
 
 def sum_statistics(parties: Iterable[Statistics]) -> Statistics:
-    """What all parties together would tell."""
-    told = list(parties)
-    sizes = {len(one.document_frequency) for one in told}
+    """Of the documents of all parties together."""
+    reported = list(parties)
+    sizes = {len(one.document_frequency) for one in reported}
     if len(sizes) != 1:
         raise SpecError(f"statistics over vocabularies of {sorted(sizes)} terms cannot be added; share one vocabulary")
     return Statistics(
-        sum(one.documents for one in told),
-        sum(one.length for one in told),
-        np.sum([one.document_frequency for one in told], axis=0),
-        np.sum([one.collection_frequency for one in told], axis=0),
+        sum(one.documents for one in reported),
+        sum(one.length for one in reported),
+        np.sum([one.document_frequency for one in reported], axis=0),
+        np.sum([one.collection_frequency for one in reported], axis=0),
     )
 
 
 def counts_of(counts: Counts, documents: Array, wanted: Array) -> Array:
-    """[documents, wanted] how often each document has each term."""
-    found = np.zeros((len(documents), len(wanted)), dtype=np.int32)
-    look_up(counts.offsets, counts.terms, counts.counts, np.asarray(documents), np.asarray(wanted), found)
-    return found
+    """[documents, wanted] the count of each term in each document: a binary search in all documents at once."""
+    rows, terms = np.asarray(documents), np.asarray(wanted)
+    if not len(counts.terms):
+        return np.zeros((len(rows), len(terms)), dtype=np.int32)
+    last = counts.offsets[rows + 1][:, None]
+    low = np.repeat(counts.offsets[rows][:, None], len(terms), axis=1)  # [documents, wanted]
+    high = np.repeat(last, len(terms), axis=1)
+    end = len(counts.terms) - 1
+    for _ in range(int((last[:, 0] - low[:, 0]).max(initial=0)).bit_length() if low.size else 0):
+        half = (low + high) // 2
+        below = (low < high) & (counts.terms[np.minimum(half, end)] < terms)
+        low = np.where(below, half + 1, low)
+        high = np.where(below, high, half)
+    place = np.minimum(low, end)
+    return np.where((low < last) & (counts.terms[place] == terms), counts.counts[place], 0).astype(np.int32)

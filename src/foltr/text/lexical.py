@@ -14,13 +14,12 @@ p = cf / L; sums run over the query's terms, repeated ones as often:
     LMIR.DIR    sum log((n + mu p) / (|d| + mu))                                   mu = 2,000
     LMIR.JM     sum log((1 - lambda) n / |d| + lambda p)                           lambda = .1
 
-The formulas do not know whether counts are exact or read from sketches. What is not a count is made one: an estimate
-below 0 is 0, and a field has a term if its count is at least 1/2; df lies between 1 and N. A term that no party has in
-this field says nothing about any document and is left out. A field of length 0 has TF, IDF, TF-IDF and BM25 of 0 and
-the collection's language model.
+Counts may be exact or estimates from sketches. Estimates are clipped: below 0 is 0, a field has a term if its count is
+at least 1/2, and df lies between 1 and N. A term that no party has in this field is left out. A field of length 0 has
+TF, IDF, TF-IDF and BM25 of 0 and the collection's language model.
 
-Differs from the paper: BM25 as it is usual, with counts and the length of the document (the printed one puts shares in
-place of counts, and k1 is made for counts). The paper gives no constants: these are LETOR's.
+Differs from the paper: BM25 uses counts and the length of the document, as usual (the printed one has n / |d| in place
+of n, for which k1 is not meant). The paper gives no constants: these are LETOR's.
 """
 
 from typing import Annotated, NamedTuple
@@ -50,15 +49,15 @@ LETOR = Constants()
 
 
 class TermFacts(NamedTuple):
-    """What the parties together say about the terms of one query."""
+    """Statistics of all parties for the terms of one query."""
 
     mean_length: float
     idf: Array  # [terms]
-    share: Array  # [terms] p: of all occurrences, those of the term; 0: nobody has it
+    share: Array  # [terms] p: of all occurrences, those of the term; 0: no party has it
 
 
 def term_facts(statistics: Statistics, terms: Array) -> TermFacts:
-    """The statistics of a query's terms, made counts where they were estimates."""
+    """The statistics of a query's terms; estimates are clipped to possible counts."""
     documents = max(statistics.documents, 1)
     frequency = np.clip(statistics.document_frequency[terms], 1, documents)
     occurrences = np.maximum(statistics.collection_frequency[terms], 0)
@@ -85,7 +84,7 @@ def features(counts: Array, lengths: Array, distinct: Array, facts: TermFacts, c
         within.sum(axis=1),
         (n >= _PRESENT) @ idf,
         within @ idf,
-        _bm25(n, length / max(facts.mean_length, 1e-9), constants) @ idf,
+        _saturation(n, length / max(facts.mean_length, 1e-9), constants) @ idf,
         _absolute(n, length, np.asarray(distinct, dtype=np.float64)[:, None], p, constants.delta),
         np.log((n + constants.mu * p) / (length + constants.mu)).sum(axis=1),
         np.log((1 - constants.lambda_) * within + constants.lambda_ * p).sum(axis=1),
@@ -93,13 +92,21 @@ def features(counts: Array, lengths: Array, distinct: Array, facts: TermFacts, c
     return np.stack(columns, axis=1)
 
 
-def _bm25(n: Array, relative_length: Array, constants: Constants) -> Array:
+def bm25(counts: Array, lengths: Array, facts: TermFacts, constants: Constants = LETOR) -> Array:
+    """[documents] the feature BM25 alone."""
+    known = facts.share > 0
+    n = np.maximum(counts[:, known], 0).astype(np.float64)
+    length = np.maximum(lengths, 0).astype(np.float64)[:, None]
+    return _saturation(n, length / max(facts.mean_length, 1e-9), constants) @ facts.idf[known]
+
+
+def _saturation(n: Array, relative_length: Array, constants: Constants) -> Array:
     damping = constants.k1 * (1 - constants.b + constants.b * relative_length)
     return np.divide(n * (constants.k1 + 1), n + damping, out=np.zeros_like(n), where=n > 0)
 
 
 def _absolute(n: Array, length: Array, distinct: Array, p: Array, delta: float) -> Array:
-    """What is taken off every different term goes to the collection's model; an empty field has nothing else."""
+    """The mass discounted from every different term goes to the collection's model; an empty field has only that."""
     safe = np.maximum(length, 1)
     backoff = np.where(length > 0, delta * np.maximum(distinct, 1) / safe, 1.0)
     return np.log(np.maximum(n - delta, 0) / safe + backoff * p).sum(axis=1)

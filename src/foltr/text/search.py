@@ -1,4 +1,4 @@
-"""The documents of a party that fit a query best, as far as counts tell.
+"""The documents that score best for a query, from counts alone.
 
 Source: S3 Definition 3, for queries of several terms. Two scores, each a sum over the query's terms:
 
@@ -8,16 +8,24 @@ Source: S3 Definition 3, for queries of several terms. Two scores, each a sum ov
 With exact counts this is what reverse top-K sketches approximate; with counts from one sketch a document it is the
 paper's NAIVE.
 
-Differs from the paper: it ranks by the count of a single term and does not say how terms come together.
+Differs from the paper: it ranks by the count of a single term and does not say how terms are combined.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
 from foltr.errors import SpecError
-from foltr.silo.pairs import Answer
-from foltr.text.features import Field, of_query
-from foltr.text.lexical import NAMES, term_facts
+from foltr.text.features import Field
+from foltr.text.lexical import LETOR, Constants, bm25, term_facts
 from foltr.types import Array
+
+
+class Hits(NamedTuple):
+    """Documents found for a query, best first."""
+
+    documents: Array  # [found]
+    scores: Array  # [found]
 
 
 def by_counts(field: Field, documents: Array, terms: Array) -> Array:
@@ -25,20 +33,21 @@ def by_counts(field: Field, documents: Array, terms: Array) -> Array:
     return counts @ term_facts(field.statistics, terms).idf
 
 
-def by_bm25(field: Field, documents: Array, terms: Array) -> Array:
-    return of_query(field, documents, terms)[:, NAMES.index("BM25")]
+def by_bm25(field: Field, documents: Array, terms: Array, constants: Constants = LETOR) -> Array:
+    facts = term_facts(field.statistics, terms)
+    return bm25(field.look_up(documents, terms), field.lengths[documents], facts, constants)
 
 
 SCORES = {"counts": by_counts, "bm25": by_bm25}
 
 
-def best(field: Field, owned: Array, terms: Array, *, most: int, score: str = "bm25") -> Answer:
-    """The best `most` of the owned documents, equal ones in their order; without any of the terms, it is not found."""
-    if most < 1:
-        raise SpecError(f"most={most} finds nothing; use 1 or more")
+def best(field: Field, owned: Array, terms: Array, *, top_k: int, score: str = "bm25") -> Hits:
+    """The best `top_k` of the owned documents that have a term of the query, equal ones in their order."""
+    if top_k < 1:
+        raise SpecError(f"top_k={top_k} finds nothing; use 1 or more")
     if score not in SCORES:
         raise SpecError(f"score={score!r} is unknown; there are {', '.join(SCORES)}")
     scores = SCORES[score](field, owned, terms)
-    order = np.argsort(-scores, kind="stable")[:most]
+    order = np.argsort(-scores, kind="stable")[:top_k]
     order = order[scores[order] > 0]
-    return Answer(np.asarray(owned)[order], scores[order])
+    return Hits(np.asarray(owned)[order], scores[order])

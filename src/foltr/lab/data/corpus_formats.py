@@ -1,11 +1,10 @@
-"""Readers of the usual files of a corpus, each perhaps packed (.gz, .xz, .bz2). Nothing is guessed: the caller chooses.
+"""Readers of the usual files of a corpus, each plain or compressed (.gz, .xz, .bz2). The caller chooses the format.
 
-    json_documents    a JSON object a line: an id, a text, perhaps a title (BEIR, ir_datasets)
+    json_documents    a JSON object a line: an id, a text, optionally a title (BEIR, ir_datasets)
     json_queries      a JSON object a line: an id, a text
-    trec_documents    <DOC> <DOCNO>7</DOCNO> ... </DOC>; what stands in a title element is the title, the rest the body
+    trec_documents    <DOC> <DOCNO>7</DOCNO> ... </DOC>; a title element is the title, the rest the body
     trec_topics       <top> <num>7 <title>words ... </top>, elements closed or not
-    judgments         `query 0 document grade` (TREC) or `query document grade`; a first line of names is passed over
-    text_folder       every text file under a folder: its path is the id, its name the title, its text the body
+    judgments         `query 0 document grade` (TREC) or `query document grade`; a first line of column names is skipped
 
 An error names file and line and says what was expected there.
 """
@@ -13,17 +12,15 @@ An error names file and line and says what was expected there.
 import html
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
 
 from foltr.errors import DataError
 from foltr.lab.data.archives import opened
-from foltr.text.corpus import Document, Judgment, Place, Query
+from foltr.text.corpus import Document, Judgment, Place, Query, decoded_lines
 
 IDS = ("_id", "id", "doc_id", "docid", "docno", "query_id", "qid")
 TEXTS = ("text", "body", "contents", "abstract", "query")
-TEXT_FILES = (".txt", ".text", ".md", ".rst")
 HIGHEST_GRADE = 127
 _NAMES = {"query-id", "query_id", "qid", "query"}  # how a first line of names begins
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>")
@@ -34,16 +31,8 @@ _TOPIC_TITLE = re.compile(r"<title>\s*(?:Topic:)?([^<]*)", re.IGNORECASE)
 
 
 def _lines(source: str) -> Iterator[tuple[Place, str]]:
-    """Every line that is not blank, with its place."""
     with opened(source) as file:
-        for number, line in enumerate(file, start=1):
-            place = Place(source, number)
-            try:
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-            except UnicodeDecodeError as error:
-                raise DataError(f"{place}: not UTF-8 (byte {error.start} of the line); convert the file") from error
-            if text.strip():
-                yield place, text
+        yield from decoded_lines(source, file)
 
 
 def _objects(source: str) -> Iterator[tuple[Place, dict[str, object]]]:
@@ -134,14 +123,3 @@ def _grade(word: str, place: Place) -> int:
     if not (word.isascii() and word.isdecimal() and int(word) <= HIGHEST_GRADE):
         raise DataError(f"{place}: the grade {word!r} is not a whole number from 0 to {HIGHEST_GRADE}")
     return int(word)
-
-
-def text_folder(root: str | Path) -> Iterator[Document]:
-    """In the order of their paths, so that the same files make the same corpus on every machine."""
-    folder = Path(root)
-    if not folder.is_dir():
-        raise DataError(f"{folder}: there is no such folder")
-    found = (path for path in folder.rglob("*") if path.suffix.lower() in TEXT_FILES and path.is_file())
-    for path in sorted(found, key=lambda path: path.relative_to(folder).as_posix()):
-        text = "".join(line for _, line in _lines(str(path)))
-        yield Document(path.relative_to(folder).as_posix(), path.stem, text, Place(str(path), 1))

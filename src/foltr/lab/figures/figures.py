@@ -25,7 +25,11 @@ HOME = Path(__file__).parent
 QUICK = (
     "quick form: a tenth of the rounds or few queries, by default fold 1 and one seed; not comparable with the papers"
 )
-_SMALL = {"train": {"queries": 40}, "find": {"asked": 40}, "picture": {"points": 100}}  # quick forms without rounds
+_SMALL = {
+    "train": {"queries": 40},
+    "retrieval": {"asked": 40},
+    "projection": {"points": 100},
+}  # quick forms without rounds
 
 
 class Figure(NamedTuple):

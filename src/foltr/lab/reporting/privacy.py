@@ -73,7 +73,7 @@ KINDS = {
     "laplace": "Clipped updates, Laplace noise",
     "silo": "Nothing leaves",
     "silo-none": "Sketches without noise",
-    "silo-paper": "Sketches with one draw of noise an answer",
-    "silo-cells": "Sketches with noise in every cell of an answer",
-    "silo-once": "Sketches noised once",
+    "silo-paper": "Sketches with one noise draw an answer",
+    "silo-per_query": "Sketches with noise in every cell of an answer",
+    "silo-one_shot": "Sketches with noise added once",
 }

@@ -47,8 +47,8 @@ from foltr.lab.reporting.labels import (
 from foltr.lab.reporting.layout import baseline_groups
 
 OF_TEXTS = (
-    *(f"nDCG@10, average, {regime}" for regime in ("Local", "Global", "CS-F-LTR", "pooled")),
-    "cover", "found rate", "ms a query", "AUC",
+    *(f"nDCG@10, average, {regime}" for regime in ("BM25", "Local", "Global", "CS-F-LTR", "pooled")),
+    "recall@K", "recall", "ms a query", "AUC",
 )  # fmt: skip
 
 

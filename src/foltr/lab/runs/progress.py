@@ -110,7 +110,7 @@ def _follow(console: Console, prepared: Any, missing: list[Any], left: set[int],
 
 
 def _quality_name(jobs: list[Any]) -> str:
-    """What the bar shows of the newest run: with texts a cover rate, an AUC or nDCG, by the kind of setting."""
+    """What the bar shows of the newest run: with texts a recall, an AUC or nDCG, by the kind of setting."""
     return "quality" if any(isinstance(job.setting, SiloSetting) for job in jobs) else "nDCG"
 
 

@@ -1,6 +1,6 @@
-"""The privacy card of a cross-silo setting, in the form of all cards: who sees what, and what that is worth.
+"""The privacy card of a cross-silo setting, in the form of all cards: adversaries, what they see, and their epsilon.
 
-The unit is a word: one occurrence of one term in one document is there or not (see `silo.noise`). What a word costs
+The unit is a word: one occurrence of one term in one document is present or not (see `silo.noise`). The cost of a word
 over a run depends on how often its document is asked about; a run that trains reports it as "epsilon of a word".
 """
 
@@ -11,26 +11,27 @@ from foltr.silo.parties import Setup
 
 _UNIT = {"unit": "word", "adjacency": "zero-out"}
 _SAID = {
-    "none": "Cells of sketches leave as they are: whoever asks learns counts exactly, without any bound.",
-    "paper": "One draw of noise for all cells of an answer is gone from every difference of two cells: counts are "
-    "exact to whoever asks, and the paper's epsilon of {epsilon:g} protects nobody.",
-    "cells": "Every answer about a document costs each of its words epsilon {epsilon:g} against whoever asked; the "
-    "answers add up, and the run says to how much.",
-    "once": "All answers about a document together cost each of its words epsilon {epsilon:g}, for ever.",
+    "none": "Cells of sketches leave without noise: whoever asks learns counts exactly.",
+    "paper": "One draw of noise for all cells of an answer cancels in every difference of two cells: whoever asks "
+    "learns counts exactly, and the paper's epsilon of {epsilon:g} protects nobody.",
+    "per_query": "Every answer about a document costs each of its words epsilon {epsilon:g} against whoever asked; "
+    "answers add up, and the run reports the total.",
+    "one_shot": "All answers about a document together cost each of its words epsilon {epsilon:g}, for ever.",
 }
 _OPEN = (
-    "Told in the open, without noise: lengths of documents, document and collection frequencies.",
-    "With five true rows or more an owner can name the term that it is asked for; the server learns no term.",
+    "Shared without noise: lengths of documents, document and collection frequencies.",
+    "With five real rows or more an owner can identify the term that it is asked for; the server learns no term.",
+    "Key and noise of a lab run follow from its seed: it is a simulation, not a release.",
 )
-_MEASURED = "A measurement on texts that are public: nothing private is there to leave."
+_MEASURED = "A measurement on public texts: nothing private is released."
 
 
-def card_of(made: SiloSetting) -> dict[str, Any]:
+def card_of(setting: SiloSetting) -> dict[str, Any]:
     """Plain data, as `privacy.card` has it."""
-    if not isinstance(made.silo, Setup):
+    if not isinstance(setting.silo, Setup):
         return _card("silo", None, [], [_MEASURED])
-    setup = made.silo
-    epsilon = setup.epsilon if setup.noise == "once" else "infinite" if setup.noise in ("none", "paper") else None
+    setup = setting.silo
+    epsilon = setup.epsilon if setup.noise == "one_shot" else "infinite" if setup.noise in ("none", "paper") else None
     seen = [
         {"id": "recipients", "who": "whoever asks", "sees": "cells of sketches, with the owner's noise", "here": True,
          "epsilon": epsilon, **_UNIT},

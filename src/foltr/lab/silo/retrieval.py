@@ -1,31 +1,40 @@
-"""Reverse top-K measured: how much is found, how fast, in how much space, by sketches and by NAIVE.
+"""Reverse top-K measured: recall, time and space of RTK-sketches and of NAIVE.
 
-Source: S3 section VI-B and figure 4. Its claim: a query falls from over 100 s to under 10 ms, space to about a fifth,
-at 36,400 documents of about 1,000 terms, alpha = 5, beta = .1, w = 200, z = 30, K = 150.
+Source: S3 definition 3 (reverse top-K), sections V-C and VI-B and figure 4. Its claim: a query falls from over 100 s to
+under 10 ms, space to about a fifth, at 36,400 documents of about 1,000 terms, alpha = 5, beta = .1, w = 200, z = 30,
+K = 150.
 
-    paper, sound, sampled    the variants of `rtk_sketch`
-    naive-each               NAIVE as printed: a query of its own for every document
-    naive                    NAIVE well made: hash once, read the same cells of all sketches as one array
-    naive-by-cell            the same with all documents' values of a cell side by side
+    paper, sound, sampled    the variants of `rtk`
+    naive-each               NAIVE as printed: one exchange for every document
+    naive                    NAIVE implemented well: hash once, read the same cells of all sketches as one array
+    naive-by-cell            the same with all documents' values of a cell adjacent in memory
 
-Times are what one core spends, so that other programs on the machine hardly count; a query's is the median over the
-terms asked for of the best of three tries. No message is on a wire: bytes sent are both ways and of the numbers alone.
+Where several documents have the K-th largest count, each of them is as good as another, so recall counts the returned
+documents that have the term at least as often as the K-th best (tie-aware). Two metrics:
 
-Differs from the paper: its NAIVE is not described further, and its documents are not to be had.
+    recall@K   of K documents; the paper's "cover rate". Where fewer than K documents have the term the K-th count is 0,
+               and any answer has recall 1: rare terms raise this metric.
+    recall     of the min(K, documents that have the term) best: a document without the term never counts.
+
+Times are CPU time of one core, so that other programs on the machine hardly matter; a query's is the median over terms
+of the best of three tries. Nothing is sent over a network: bytes are both ways and of the numbers alone.
+
+Differs from the paper: its NAIVE is not described further, its documents are not available, and it does not say how it
+treats ties.
 """
 
 import time
-from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 
-from foltr.lab.silo.tasks import Task
-from foltr.silo import naive, rtk_sketch
-from foltr.silo.cover import counts_by_term, cover, found_rate, postings
-from foltr.silo.hashing import Family, Hashes, family, hash_terms, take_hashes
-from foltr.silo.sketch import sketch_documents
+from foltr.errors import SpecError
+from foltr.lab.silo import naive
+from foltr.lab.silo.tasks import RetrievalTask
+from foltr.silo import rtk
+from foltr.silo.sketches import Family, Hashes, family, hash_terms, sketch_documents, take_hashes
 from foltr.text.counts import Counts
 from foltr.types import Array
 
@@ -34,7 +43,7 @@ Ask = Callable[[int], tuple[Array, int]]  # a term's number -> documents found, 
 _TRIES = 3
 
 
-class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="find"):
+class Retrieval(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="retrieval"):
     by: Literal["paper", "sound", "sampled", "naive-each", "naive", "naive-by-cell"] = "sound"
     top: Count = 150  # K
     alpha: Annotated[float, msgspec.Meta(ge=1)] = 5.0
@@ -43,100 +52,108 @@ class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
     columns: Count = 200  # w
     hash: Literal["keyed", "md5"] = "keyed"
     asked: Count = 600  # terms at most
-    gone: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0  # share of the documents, deleted before anybody asks
-    rebuilt: bool = False  # the sketch is built anew from the others instead
+    deleted_fraction: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0  # of the documents, before the first query
+    rebuilt: bool = False  # the sketch is rebuilt from the remaining documents instead of deleting from it
+
+
+class Postings(NamedTuple):
+    """The same counts by term: term t is in documents[starts[t] : starts[t + 1]], the largest count first."""
+
+    starts: Array  # [terms + 1] int64
+    documents: Array  # [entries] int32
+    counts: Array  # [entries] int32
 
 
 def key_of(seed: int) -> bytes:
-    """Of measurements only: everybody can make it."""
+    """A key for measurements only: it is public."""
     return seed.to_bytes(32, "little")
 
 
-def measured(task: Task, made: Finding, *, seed: int) -> dict[str, float]:
-    """The numbers of one way to find."""
-    functions = family(key_of(seed), rows=made.rows, columns=made.columns, hash=made.hash)
-    if made.by in rtk_sketch.VARIANTS:
-        return _by_lists(task, made, functions)
-    return _by_naive(task, made, functions)
+def measure(task: RetrievalTask, setting: Retrieval, *, seed: int) -> dict[str, float]:
+    """The metrics of one method."""
+    functions = family(key_of(seed), rows=setting.rows, columns=setting.columns, hash=setting.hash)
+    if setting.by in rtk.VARIANTS:
+        return _measure_sketch(task, setting, functions)
+    return _measure_naive(task, setting, functions)
 
 
-def _by_lists(task: Task, made: Finding, functions: Family) -> dict[str, float]:
+def _measure_sketch(task: RetrievalTask, setting: Retrieval, functions: Family) -> dict[str, float]:
     one = Counts(np.array([0, 1]), np.zeros(1, np.int32), np.ones(1, np.int32), np.ones(1, np.int64), 1)
-    _sketched(Task(one, ["a"], np.zeros(1, np.int64)), made, functions)  # compiling is no part of building
-    seconds, (hashes, sketch) = _timed(_sketched, task, made, functions)
-    gone = gone_of(task, made)
-    if made.rebuilt:
-        hashes, sketch = _sketched(without(task, gone), made, functions)
+    _build(RetrievalTask(one, ["a"], np.zeros(1, np.int64)), setting, functions)  # compile before the clock starts
+    seconds, (hashes, sketch) = _timed(_build, task, setting, functions)
+    deleted = deleted_documents(task, setting)
+    if setting.rebuilt:
+        hashes, sketch = _build(without(task, deleted), setting, functions)
     else:
-        for document in gone.tolist():
-            rtk_sketch.delete(sketch, document)
-    sent = made.rows * (4 + 8 * sketch.entries.shape[2])
+        for document in deleted.tolist():
+            rtk.delete(sketch, document)
+    sent = setting.rows * (4 + 8 * sketch.entries.shape[2])
 
     def ask(term: int) -> tuple[Array, int]:
-        found = rtk_sketch.query(sketch, take_hashes(hashes, np.array([term])), beta=made.beta)
+        found = rtk.query(sketch, take_hashes(hashes, np.array([term])), beta=setting.beta)
         return found.documents, sent
 
-    return _asked(task, made, ask) | {
+    return _measure_queries(task, setting, ask) | {
         "documents a second": len(task.documents.lengths) / seconds,
-        "MB kept": rtk_sketch.kept_bytes(sketch) / 1e6,
+        "size_mb": rtk.size_bytes(sketch) / 1e6,
     }
 
 
-def gone_of(task: Task, made: Finding) -> Array:
-    """Documents that were there and are deleted: every so-many-th."""
-    documents = len(task.documents.lengths)
-    return np.unique((np.arange(round(made.gone * documents)) / max(made.gone, 1e-9)).astype(np.int64))
+def deleted_documents(task: RetrievalTask, setting: Retrieval) -> Array:
+    """The numbers of the deleted documents, at even distances."""
+    documents, fraction = len(task.documents.lengths), setting.deleted_fraction
+    return np.unique((np.arange(round(fraction * documents)) / max(fraction, 1e-9)).astype(np.int64))
 
 
-def without(task: Task, gone: Array) -> Task:
-    """The same documents, those that are gone without a word."""
+def without(task: RetrievalTask, deleted: Array) -> RetrievalTask:
+    """The same documents; the deleted ones are empty."""
     counts = task.documents
-    stays = np.ones(len(counts.lengths), bool)
-    stays[gone] = False
-    kept = np.repeat(stays, np.diff(counts.offsets))
-    sizes = np.where(stays, np.diff(counts.offsets), 0)
+    remains = np.ones(len(counts.lengths), bool)
+    remains[deleted] = False
+    entries = np.repeat(remains, np.diff(counts.offsets))
+    sizes = np.where(remains, np.diff(counts.offsets), 0)
     left = counts._replace(
-        offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), terms=counts.terms[kept],
-        counts=counts.counts[kept], lengths=np.where(stays, counts.lengths, 0),
+        offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), terms=counts.terms[entries],
+        counts=counts.counts[entries], lengths=np.where(remains, counts.lengths, 0),
     )  # fmt: skip
     return task._replace(documents=left)
 
 
-def _sketched(task: Task, made: Finding, functions: Family) -> tuple[Hashes, rtk_sketch.RtkSketch]:
-    """With all that a query needs; hashing the vocabulary is part of it."""
+def _build(task: RetrievalTask, setting: Retrieval, functions: Family) -> tuple[Hashes, rtk.RtkSketch]:
+    """Hashes of the vocabulary and the sketch: everything that a query needs."""
     hashes = hash_terms(task.words, functions)
-    sketch = rtk_sketch.empty(hashes.shape, variant=made.by, top=made.top, alpha=made.alpha)
-    rtk_sketch.add_documents(sketch, task.documents, hashes)
+    sketch = rtk.empty(hashes.shape, variant=setting.by, top=setting.top, alpha=setting.alpha)
+    rtk.add_documents(sketch, task.documents, hashes)
     return hashes, sketch
 
 
-def _by_naive(task: Task, made: Finding, functions: Family) -> dict[str, float]:
+def _measure_naive(task: RetrievalTask, setting: Retrieval, functions: Family) -> dict[str, float]:
     sketches = sketch_documents("count", task.documents, hash_terms(task.words, functions))
-    if made.by == "naive-by-cell":
+    if setting.by == "naive-by-cell":
         sketches = naive.by_cell(sketches)
-    exchange = naive.ask_each if made.by == "naive-each" else naive.ask_all
+    exchange = naive.ask_each if setting.by == "naive-each" else naive.ask_all
 
     def ask(term: int) -> tuple[Array, int]:
-        answer = exchange(sketches, task.words[term], functions, made.top)
+        answer = exchange(sketches, task.words[term], functions, setting.top)
         return answer.documents, answer.bytes
 
-    return _asked(task, made, ask) | {"MB kept": sketches.cells.nbytes / 1e6}
+    return _measure_queries(task, setting, ask) | {"size_mb": sketches.cells.nbytes / 1e6}
 
 
-def _asked(task: Task, made: Finding, ask: Ask) -> dict[str, float]:
-    """Rates, time and bytes over the terms asked for."""
-    there = without(task, gone_of(task, made)).documents
-    lists, documents, terms = postings(there), len(there.lengths), task.asked[: made.asked]
-    covered, really_found, seconds, sent = [], [], [], 0
+def _measure_queries(task: RetrievalTask, setting: Retrieval, ask: Ask) -> dict[str, float]:
+    """Recall, time and bytes over the terms asked for."""
+    present = without(task, deleted_documents(task, setting)).documents
+    lists, documents, terms = postings(present), len(present.lengths), task.asked[: setting.asked]
+    recalls, seconds, sent = [], [], 0
     ask(int(terms[0]))
     for term, exact in zip(terms, counts_by_term(lists, terms, documents), strict=True):
-        spent, (found, sent) = _timed(ask, int(term), tries=1 if made.by == "naive-each" else _TRIES)
+        spent, (found, sent) = _timed(ask, int(term), tries=1 if setting.by == "naive-each" else _TRIES)
         seconds.append(spent)
-        covered.append(cover(found, exact, made.top))
-        really_found.append(found_rate(found, exact, made.top))
+        recalls.append((recall_at_k(found, exact, setting.top), recall(found, exact, setting.top)))
+    at_k, of_present = np.mean(recalls, axis=0).tolist()
     return {
-        "cover": float(np.mean(covered)),
-        "found rate": float(np.mean(really_found)),
+        "recall@K": at_k,
+        "recall": of_present,
         "ms a query": float(np.median(seconds) * 1e3),
         "kB sent": sent / 1e3,
     }
@@ -149,3 +166,50 @@ def _timed(work: Callable[..., Any], *given: Any, tries: int = 1) -> tuple[float
         result = work(*given)
         best = min(best, time.process_time() - began)
     return best, result
+
+
+def postings(documents: Counts) -> Postings:
+    """Inverted lists; of equal counts the earlier document comes first."""
+    owners = np.repeat(np.arange(len(documents.lengths), dtype=np.int32), np.diff(documents.offsets))
+    order = np.lexsort((owners, -documents.counts.astype(np.int64), documents.terms))
+    starts = np.searchsorted(documents.terms[order], np.arange(documents.vocabulary_size + 1))
+    return Postings(starts, owners[order], documents.counts[order])
+
+
+def exact_top(lists: Postings, term: int, top: int) -> tuple[Array, Array]:
+    """Documents and counts of the K best that have the term; fewer where fewer have it."""
+    held = slice(lists.starts[term], min(lists.starts[term] + top, lists.starts[term + 1]))
+    return lists.documents[held], lists.counts[held]
+
+
+def recall_at_k(found: Array, counts: Array, top: int) -> float:
+    """Of K documents, those found. found: documents returned; counts [documents]: exact, of the term."""
+    _check(found, counts, top)
+    kth = np.partition(counts, len(counts) - top)[len(counts) - top]
+    return float(np.count_nonzero(counts[found[:top]] >= kth) / top) if kth > 0 else 1.0
+
+
+def recall(found: Array, counts: Array, top: int) -> float:
+    """Of the K best documents that have the term, those found; 1 where no document has it."""
+    _check(found, counts, top)
+    relevant = min(top, int(np.count_nonzero(counts)))
+    if relevant == 0:
+        return 1.0
+    kth = np.partition(counts, len(counts) - relevant)[len(counts) - relevant]
+    return min(int(np.count_nonzero(counts[found[:top]] >= kth)), relevant) / relevant
+
+
+def counts_by_term(lists: Postings, terms: Array, documents: int) -> Iterator[Array]:
+    """[documents] exact counts of one term after the other."""
+    for term in terms:
+        held = slice(lists.starts[term], lists.starts[term + 1])
+        counts = np.zeros(documents, np.int64)
+        counts[lists.documents[held]] = lists.counts[held]
+        yield counts
+
+
+def _check(found: Array, counts: Array, top: int) -> None:
+    if not 1 <= top <= len(counts):
+        raise SpecError(f"top = {top} of {len(counts)} documents; use 1 to {len(counts)}")
+    if len(np.unique(found)) != len(found):
+        raise SpecError("an answer names a document twice; give each once")

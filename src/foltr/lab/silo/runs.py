@@ -1,9 +1,9 @@
-"""Single runs of cross-silo experiments, beside those that learn from clicks: what they need, do and leave.
+"""Single runs of cross-silo experiments: their data, their checks, and their results in the form of all runs.
 
-A setting with a table `silo` is one of three kinds: `train` (regimes compared), `find` (reverse top-K measured),
-`picture` (features drawn). Its data is a corpus of text by name, or `made-up-N`: N documents of a Zipf vocabulary.
-Whatever protects somebody in earnest comes from the operating system; here key and noise come from the seed, so that
-a run can be repeated.
+A setting with a table `silo` is one of three kinds: `train` (regimes compared), `retrieval` (reverse top-K measured),
+`projection` (features drawn). Its data is a corpus of text by name, or `made-up-N`: N documents of a Zipf vocabulary.
+Key and noise follow from the seed, so that a run can be repeated: it protects nobody. Real owners take both from the
+operating system.
 """
 
 import hashlib
@@ -18,11 +18,10 @@ import numpy as np
 
 from foltr.errors import SpecError
 from foltr.lab.data import corpora
-from foltr.lab.silo import training as silo_training
-from foltr.lab.silo.projection import Picture, drawn
-from foltr.lab.silo.retrieval import Finding
-from foltr.lab.silo.retrieval import measured as find
-from foltr.lab.silo.tasks import Task, made_up, text
+from foltr.lab.silo import retrieval, training
+from foltr.lab.silo.projection import Projection, project
+from foltr.lab.silo.retrieval import Retrieval
+from foltr.lab.silo.tasks import RetrievalTask, made_up, text
 from foltr.lab.simulation.evaluation import Progress, RunResult
 from foltr.lab.spec.setting import DataChoice, SiloSetting
 from foltr.silo.parties import Setup, shares_of
@@ -38,13 +37,13 @@ NOTES = {
 }
 
 
-def load(data: DataChoice) -> Corpus | Task:
-    """The corpus, or documents that are made up."""
+def load(data: DataChoice) -> Corpus | RetrievalTask:
+    """The corpus, or synthetic documents."""
     return _load(data.name)
 
 
-@lru_cache(maxsize=8)  # a figure may go back and forth between sizes, and making up documents takes its time
-def _load(name: str) -> Corpus | Task:
+@lru_cache(maxsize=8)  # a figure may go back and forth between sizes, and making synthetic documents takes time
+def _load(name: str) -> Corpus | RetrievalTask:
     documents = _documents(name)
     return made_up(documents) if documents else corpora.load(name)
 
@@ -55,41 +54,41 @@ def _documents(name: str) -> int:
     return int(found[1]) if found else 0
 
 
-def check(made: SiloSetting, loaded: Corpus | Task) -> None:
-    """Refuses what cannot be, before anything is computed."""
-    if isinstance(loaded, Task) and not isinstance(made.silo, Finding):
-        raise SpecError(f"data.name = {made.data.name!r} has no queries to learn from; use nfcorpus or docstrings")
+def check(setting: SiloSetting, loaded: Corpus | RetrievalTask) -> None:
+    """Refuses impossible settings before anything is computed."""
+    if isinstance(loaded, RetrievalTask) and not isinstance(setting.silo, Retrieval):
+        raise SpecError(f"data.name = {setting.data.name!r} has no queries to learn from; use nfcorpus or docstrings")
     documents = _size(loaded)
-    if isinstance(made.silo, Finding) and made.silo.top > documents:
-        raise SpecError(f"silo.top = {made.silo.top} of {documents:,} documents; use at most {documents:,}")
-    if isinstance(made.silo, Setup):
-        shares_of(made.silo)
-    if not isinstance(made.silo, Finding) and made.silo.true_rows > made.silo.rows:
-        raise SpecError(f"silo.true_rows = {made.silo.true_rows} of {made.silo.rows} rows; use at most that")
+    if isinstance(setting.silo, Retrieval) and setting.silo.top > documents:
+        raise SpecError(f"silo.top = {setting.silo.top} of {documents:,} documents; use at most {documents:,}")
+    if isinstance(setting.silo, Setup):
+        shares_of(setting.silo)
+    if not isinstance(setting.silo, Retrieval) and setting.silo.real_rows > setting.silo.rows:
+        raise SpecError(f"silo.real_rows = {setting.silo.real_rows} of {setting.silo.rows} rows; use at most that")
 
 
-def _size(loaded: Corpus | Task) -> int:
-    return len(loaded.documents.lengths) if isinstance(loaded, Task) else len(loaded.ids)
+def _size(loaded: Corpus | RetrievalTask) -> int:
+    return len(loaded.documents.lengths) if isinstance(loaded, RetrievalTask) else len(loaded.ids)
 
 
-def facts(made: SiloSetting, loaded: Corpus | Task) -> dict[str, Any]:
-    """As the manifest has them for any data."""
+def facts(setting: SiloSetting, loaded: Corpus | RetrievalTask) -> dict[str, Any]:
+    """What the manifest states about the data."""
     texts = isinstance(loaded, Corpus)
     return {
-        "name": made.data.name,
-        "note": NOTES.get(made.data.name, "a corpus of text") if texts else "synthetic, 1,000 words each",
+        "name": setting.data.name,
+        "note": NOTES.get(setting.data.name, "a corpus of text") if texts else "synthetic, 1,000 words each",
         "checksum": checksum(loaded),
         "queries": len(loaded.query_ids) if isinstance(loaded, Corpus) else 0,
         "documents": _size(loaded),
         "features": features.WIDTH,
         "grades": int(loaded.judgments[:, 2].max(initial=0)) + 1 if isinstance(loaded, Corpus) else 0,
-        "shorter_than_k": 0,
+        "shorter_than_shown": 0,
     }
 
 
-def checksum(loaded: Corpus | Task) -> str:
+def checksum(loaded: Corpus | RetrievalTask) -> str:
     digest = hashlib.sha256()
-    if isinstance(loaded, Task):
+    if isinstance(loaded, RetrievalTask):
         for part in (loaded.documents.terms, loaded.documents.counts, loaded.asked):
             digest.update(np.ascontiguousarray(part).tobytes())
     else:
@@ -100,29 +99,29 @@ def checksum(loaded: Corpus | Task) -> str:
     return digest.hexdigest()[:16]
 
 
-def run_setting(made: SiloSetting, loaded: Corpus | Task, seed: int) -> Iterator[Progress | RunResult]:
-    """One word on the way, the result at the end."""
+def run_setting(setting: SiloSetting, loaded: Corpus | RetrievalTask, seed: int) -> Iterator[Progress | RunResult]:
+    """One progress message, then the result."""
     began = time.perf_counter()
     ranker: Array = np.empty(0)
     points: dict[str, Array] = {}
-    if isinstance(made.silo, Finding):
-        task = loaded if isinstance(loaded, Task) else _terms_of(made.data.name)
-        numbers = find(task, made.silo, seed=seed)
-        quality = numbers["cover"]
-    elif isinstance(loaded, Task):
-        raise SpecError(f"data.name = {made.data.name!r} has no queries to learn from")
-    elif isinstance(made.silo, Picture):
-        numbers, points = drawn(loaded, made.silo, seed=seed)
+    if isinstance(setting.silo, Retrieval):
+        task = loaded if isinstance(loaded, RetrievalTask) else _terms_of(setting.data.name)
+        numbers = retrieval.measure(task, setting.silo, seed=seed)
+        quality = numbers["recall@K"]
+    elif isinstance(loaded, RetrievalTask):
+        raise SpecError(f"data.name = {setting.data.name!r} has no queries to learn from")
+    elif isinstance(setting.silo, Projection):
+        numbers, points = project(loaded, setting.silo, seed=seed)
         quality = numbers["AUC"]
     else:
-        numbers, ranker = silo_training.measured(loaded, made.silo, seed=seed)
-        quality = silo_training.best_known(numbers)
+        numbers, ranker = training.measure(loaded, setting.silo, seed=seed)
+        quality = training.progress_value(numbers)
     yield Progress(1, quality)
     yield _single(numbers, points, ranker, time.perf_counter() - began)
 
 
 @lru_cache(maxsize=2)
-def _terms_of(name: str) -> Task:
+def _terms_of(name: str) -> RetrievalTask:
     return text(name)
 
 

@@ -1,29 +1,44 @@
-"""Every regime of cross-silo learning on one corpus, as numbers: of each party, and of all on average.
+"""Every regime of cross-silo learning on one corpus, as metrics: of each party, and of all on average.
 
 Source: S3 section VI-A and Table I. All rankers are tested alike, on the test queries of all parties over the documents
-of all, with exact features: the paper's "external test set". Beside it "gain" is what a party gains on its own queries
-from Local to CS-F-LTR; it gains or loses where the 95 % interval of its change over queries leaves out 0.
+of all, with exact features: the paper's "external test set". In addition, "gain" is the change on a party's own queries
+from Local to CS-F-LTR; a party gains or loses where the 95 % interval of its change over queries excludes 0.
 
-Differs from the paper: its test documents are a sample; here every document of the corpus is ranked.
+Beside S3's regimes stand BM25, which needs no label (`evaluation`), and FPDGD (S0 Algorithm 2) among organisations:
+each is a client whose users search with their own queries and click. A list of candidates is what `parties.prepare`
+makes for training: own documents with exact features, and documents of others that reverse top-K found, with features
+from sketches. Users click by the true grades, which no party learns. Without noise: among a handful of parties no noise
+with a meaningful epsilon leaves a usable ranker.
+
+Differs from the papers: S3's test documents are a sample; here every document of the corpus is ranked. Neither paper
+has FPDGD on these features.
 """
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from foltr.lab.silo.clicks import from_clicks
+from foltr.clicks import Users, click_model
+from foltr.lab.silo.evaluation import METRICS, Change, bm25_metrics, change, ranker_metrics
 from foltr.lab.silo.retrieval import key_of
+from foltr.lab.simulation.compiled import engine
+from foltr.lab.simulation.rounds import run
+from foltr.lab.simulation.task import ClientPools, Federated, Task
+from foltr.learners.pdgd import Pdgd
+from foltr.privacy.mechanisms import NoPrivacy
+from foltr.rankers import Linear
 from foltr.rng import stream
-from foltr.silo.crossing import Prepared, prepare
 from foltr.silo.noise import Uniforms
-from foltr.silo.parties import Federation, Setup, found, spent
-from foltr.silo.quality import MEASURES, Change, change, every_mark
-from foltr.silo.train import REGIMES, augmented
-from foltr.text.corpus import Corpus
+from foltr.silo.parties import Federation, Setup, TrainTest, build_federation, prepare, spent
+from foltr.silo.training import REGIMES, augmented
+from foltr.text.corpus import Corpus, grade_of
+from foltr.text.features import Labelled, dataset, join
 from foltr.types import Array
 
 TITLES = {
+    "bm25": "BM25",
     "local": "Local",
     "local_plus": "Local+",
     "global": "Global",
@@ -31,54 +46,81 @@ TITLES = {
     "fpdgd": "FPDGD",
     "pooled": "pooled",
 }
-MAIN = MEASURES.index("nDCG@10")
+MAIN = METRICS.index("nDCG@10")
+ROUNDS, INTERACTIONS = 200, 10  # of FPDGD; interactions of each party in a round
+_GRADES = (2, 3, 5)  # for which there are click tables
 
 
-class Trained(NamedTuple):
-    rankers: dict[str, Array]  # regime -> [parties, d]
-    own: dict[str, Array]  # regime -> [parties, measures] on each party's own queries
+class Comparison(NamedTuple):
+    rankers: dict[str, Array]  # trained regime -> [parties, d]
+    own: dict[str, Array]  # regime -> [parties, metrics] on each party's own queries
     together: dict[str, Array]  # the same on the queries of all
     gains: list[Change]  # [parties] of nDCG@10 on own queries, from Local to CS-F-LTR
 
 
-def trained(federation: Federation, prepared: Prepared) -> Trained:
-    """Rankers of all regimes and what they are worth."""
+def compare(federation: Federation, data: TrainTest) -> Comparison:
+    """Rankers of all regimes and their metrics."""
     top_grade, setup = int(federation.corpus.judgments[:, 2].max()), federation.setup
-    rankers = {name: regime(prepared.work, setup.sgd, seed=federation.seed) for name, regime in REGIMES.items()}
-    rankers["fpdgd"] = from_clicks(federation.corpus, augmented(prepared.work), seed=federation.seed)
-    marked = {name: every_mark(rankers[name], prepared.tests, top_grade=top_grade) for name in TITLES}
-    own = {name: [row[party] for party, row in enumerate(rows)] for name, rows in marked.items()}
-    return Trained(
-        {name: rankers[name] for name in TITLES},
+    measured = {"bm25": [bm25_metrics(federation, data.tests, top_grade=top_grade)] * setup.parties}
+    rankers = {name: regime(data.pairs, setup.sgd, seed=federation.seed) for name, regime in REGIMES.items()}
+    rankers["fpdgd"] = train_on_clicks(federation.corpus, augmented(data.pairs), seed=federation.seed)
+    measured |= {name: ranker_metrics(found, data.tests, top_grade=top_grade) for name, found in rankers.items()}
+    measured = {name: measured[name] for name in TITLES}
+    own = {name: [row[party] for party, row in enumerate(rows)] for name, rows in measured.items()}
+    return Comparison(
+        rankers,
         {name: np.stack([part.mean(axis=0) for part in parts]) for name, parts in own.items()},
-        {name: np.stack([np.concatenate(row).mean(axis=0) for row in rows]) for name, rows in marked.items()},
+        {name: np.stack([np.concatenate(row).mean(axis=0) for row in rows]) for name, rows in measured.items()},
         [change(a[:, MAIN], b[:, MAIN]) for a, b in zip(own["local"], own["cs_f_ltr"], strict=True)],
     )
 
 
-def simulated(corpus: Corpus, setup: Setup, *, seed: int) -> Federation:
-    """Parties whose key, secrets and noise all come from the seed: repeatable, and nobody is protected."""
+def train_on_clicks(corpus: Corpus, lists: Sequence[Labelled], *, seed: int, users: str = "navigational") -> Array:
+    """[parties, d] one ranker trained by FPDGD on clicks on the parties' lists, repeated for every party."""
+    known = [_with_true_grades(corpus, one) for one in lists]
+    data = dataset(join(*known))
+    pools = [np.searchsorted(data.queries, np.unique(one.pairs.queries)) for one in known]
+    stop = np.cumsum([len(pool) for pool in pools])
+    held = ClientPools(np.concatenate(pools), stop - [len(pool) for pool in pools], stop, np.zeros(len(lists), int))
+    top = int(corpus.judgments[:, 2].max())
+    grades = next((count for count in _GRADES if count > top), _GRADES[-1])
+    federation = Federated(len(lists), INTERACTIONS, ROUNDS)
+    click_models = (click_model(Users(users), grades=grades),)
+    task = Task(data, grades, click_models, Linear(), Pdgd(), federation, NoPrivacy(), seed, held)
+    *_, last = run(task, engine(task))
+    return np.tile(last.parameters, (len(lists), 1))
+
+
+def _with_true_grades(corpus: Corpus, lists: Labelled) -> Labelled:
+    """The same lists with the grades by which users click."""
+    pairs = lists.pairs
+    grades = grade_of(corpus, pairs.queries, pairs.documents)
+    return lists._replace(pairs=pairs._replace(grades=np.minimum(grades, _GRADES[-1] - 1).astype(np.int8)))
+
+
+def simulate(corpus: Corpus, setup: Setup, *, seed: int) -> Federation:
+    """Parties whose key, secrets and noise all follow from the seed: repeatable, and no protection."""
     secrets = [key_of(seed + party) for party in range(1, setup.parties + 1)]
-    return found(corpus, setup, seed=seed, key=key_of(seed), uniforms=_repeatable(seed), secrets=secrets)
+    return build_federation(corpus, setup, seed=seed, key=key_of(seed), uniforms=_repeatable(seed), secrets=secrets)
 
 
-def measured(corpus: Corpus, setup: Setup, *, seed: int) -> tuple[dict[str, float], Array]:
-    """The numbers, and the ranker of CS-F-LTR."""
-    federation = simulated(corpus, setup, seed=seed)
-    made = trained(federation, prepare(federation))
+def measure(corpus: Corpus, setup: Setup, *, seed: int) -> tuple[dict[str, float], Array]:
+    """The metrics, and the ranker of CS-F-LTR."""
+    federation = simulate(corpus, setup, seed=seed)
+    result = compare(federation, prepare(federation))
     numbers: dict[str, float] = {}
     for regime, title in TITLES.items():
-        for place, measure in enumerate(MEASURES):
-            each = made.together[regime][:, place]
-            numbers[f"{measure}, average, {title}"] = float(each.mean())
-            numbers |= {f"{measure}, party {party + 1}, {title}": float(value) for party, value in enumerate(each)}
-    for party, gain in enumerate(made.gains, start=1):
+        for place, metric in enumerate(METRICS):
+            each = result.together[regime][:, place]
+            numbers[f"{metric}, average, {title}"] = float(each.mean())
+            numbers |= {f"{metric}, party {party + 1}, {title}": float(value) for party, value in enumerate(each)}
+    for party, gain in enumerate(result.gains, start=1):
         numbers |= {f"gain, mean, party {party}": gain.mean, f"gain, low, party {party}": gain.low,
                     f"gain, high, party {party}": gain.high}  # fmt: skip
-    numbers |= {f"parties, {word}": sum(gain.verdict == word for gain in made.gains) for word in ("gains", "loses")}
+    numbers |= {f"parties, {word}": sum(gain.verdict == word for gain in result.gains) for word in ("gains", "loses")}
     if math.isfinite(spent(federation)):
         numbers["epsilon of a word"] = spent(federation)
-    return numbers, made.rankers["cs_f_ltr"][0]
+    return numbers, result.rankers["cs_f_ltr"][0]
 
 
 def _repeatable(seed: int) -> Uniforms:
@@ -92,6 +134,6 @@ def _repeatable(seed: int) -> Uniforms:
     return uniforms
 
 
-def best_known(numbers: dict[str, float]) -> float:
+def progress_value(numbers: dict[str, float]) -> float:
     """What a progress bar shows."""
-    return float(np.nan_to_num(numbers[f"{MEASURES[MAIN]}, average, {TITLES['cs_f_ltr']}"]))
+    return float(np.nan_to_num(numbers[f"{METRICS[MAIN]}, average, {TITLES['cs_f_ltr']}"]))

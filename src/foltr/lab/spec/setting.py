@@ -14,8 +14,8 @@ from foltr.federation.personalization import Clusters, FedPer, LocalOnly, Offset
 from foltr.lab.attacks.plain import NoAttack
 from foltr.lab.audit.choice import Audit
 from foltr.lab.data.partition import NoPartition
-from foltr.lab.silo.projection import Picture
-from foltr.lab.silo.retrieval import Finding
+from foltr.lab.silo.projection import Projection
+from foltr.lab.silo.retrieval import Retrieval
 from foltr.lab.simulation.task import Central, Federated
 from foltr.silo.parties import Setup
 
@@ -77,7 +77,7 @@ class SiloSetting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One point of a sweep over organisations with texts: nobody clicks, so it has tables of its own."""
 
     data: DataChoice
-    silo: Setup | Finding | Picture
+    silo: Setup | Retrieval | Projection
     runs: Runs
     part: str = ""
 
@@ -109,7 +109,7 @@ TABLES: dict[str, dict[str, type[msgspec.Struct]]] = {
 }
 SILO_TABLES: dict[str, dict[str, type[msgspec.Struct]]] = {
     "data": {"": DataChoice},
-    "silo": {"train": Setup, "find": Finding, "picture": Picture},
+    "silo": {"train": Setup, "retrieval": Retrieval, "projection": Projection},
     "runs": {"": Runs},
 }
 

@@ -1,14 +1,14 @@
-"""NAIVE: one count sketch a document, every one of them asked. What RTK-sketch is measured against.
+"""NAIVE: one count sketch a document, all of them queried. The baseline of the RTK-sketch.
 
 Source: S3 algorithm 3, which runs algorithm 1 once a document.
 
-    ask_each   as printed: a query of its own for every document: hash the term, send z columns, get z cells, median
-    ask_all    well made: hash once, read the same cells of all sketches as one array; fastest in the layout `by_cell`
+    ask_each   as printed, one exchange a document: hash the term, send z columns, receive z cells, take the median
+    ask_all    implemented well: hash once, read the same cells of all sketches as one array; fastest with `by_cell`
 
 Both rank by the estimate, then by the document's number, and give the same answer. Bytes are those of the numbers
 alone: z columns of 4 bytes to the owner and z cells of 4 bytes back for every document; `ask_all` sends columns once.
 
-Differs from the paper: nothing, but for the sign on reading (`sketch`). Messages are function calls here.
+Differs from the paper: only in the sign on reading (`silo.sketches`). Messages are function calls here.
 """
 
 from collections.abc import Callable
@@ -17,45 +17,44 @@ from typing import NamedTuple
 import numpy as np
 
 from foltr.errors import SpecError
-from foltr.silo.hashing import Family, hash_terms
-from foltr.silo.sketch import Sketch, estimate
+from foltr.silo.sketches import Family, Sketch, estimate, hash_terms
 from foltr.types import Array
 
 _NUMBER = 4  # bytes of a column, of a cell and of a document's number
 
 
-class Answer(NamedTuple):
+class NaiveAnswer(NamedTuple):
     documents: Array  # [K] int32, the best first
     counts: Array  # [K] estimates
     bytes: int  # sent both ways
 
 
-def ask_each(sketches: Sketch, term: str, family: Family, top: int) -> Answer:
+def ask_each(sketches: Sketch, term: str, family: Family, top: int) -> NaiveAnswer:
     """One exchange a document."""
     _check(sketches, top)
     sent = 0
-    found = np.empty(len(sketches.cells))
+    estimates = np.empty(len(sketches.cells))
     for document in range(len(sketches.cells)):
-        found[document], size = _exchange(_owner(sketches, document), term, family)
+        estimates[document], size = _exchange(_owner(sketches, document), term, family)
         sent += size
-    return Answer(*_best(found, top), sent)
+    return NaiveAnswer(*_best(estimates, top), sent)
 
 
-def ask_all(sketches: Sketch, term: str, family: Family, top: int) -> Answer:
+def ask_all(sketches: Sketch, term: str, family: Family, top: int) -> NaiveAnswer:
     """One exchange for all documents."""
     _check(sketches, top)
     found = estimate(sketches, hash_terms([term], family))[:, 0]
     rows = sketches.shape.rows
-    return Answer(*_best(found, top), _NUMBER * rows * (1 + len(found)))
+    return NaiveAnswer(*_best(found, top), _NUMBER * rows * (1 + len(found)))
 
 
 def by_cell(sketches: Sketch) -> Sketch:
-    """The same sketches; in memory one cell of all documents lies together, so that a query reads z stretches."""
+    """The same sketches; the values of one cell are adjacent in memory, so that a query reads z stretches."""
     return sketches._replace(cells=np.ascontiguousarray(sketches.cells.transpose(1, 2, 0)).transpose(2, 0, 1))
 
 
 def _owner(sketches: Sketch, document: int) -> Callable[[Array], Array]:
-    """Who has the document: z columns in, z cells out."""
+    """The owner of a document: z columns in, z cells out."""
     cells, each = sketches.cells[document], np.arange(sketches.shape.rows)
     return lambda columns: cells[each, columns]
 

@@ -6,7 +6,7 @@ from collections import Counter
 K1, B, DELTA, MU, LAMBDA = 2.5, 0.8, 0.7, 2000.0, 0.1
 
 
-def slow_features(query, document, collection):
+def reference_features(query, document, collection):
     """query, document: lists of words; collection: the lists of words of every document."""
     everything = Counter(word for text in collection for word in text)
     total = sum(everything.values())

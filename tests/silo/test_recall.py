@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from foltr.errors import SpecError
-from foltr.silo.cover import counts_by_term, cover, exact_top, found_rate, postings
+from foltr.lab.silo.retrieval import counts_by_term, exact_top, postings, recall, recall_at_k
 from foltr.text.counts import count
 
 VOCABULARY = {"a": 0, "b": 1, "c": 2}
@@ -23,29 +23,29 @@ def test_the_exact_top_is_by_count_then_by_number():
 def test_a_tie_at_the_last_place_may_be_broken_either_way():
     counts = np.array([5, 2, 2, 2, 1])
     for found in ([0, 1], [0, 3], [2, 0], [1, 2]):
-        assert cover(np.array(found), counts, 2) == found_rate(np.array(found), counts, 2) == 1
-    assert cover(np.array([0, 4]), counts, 2) == 1 / 2
+        assert recall_at_k(np.array(found), counts, 2) == recall(np.array(found), counts, 2) == 1
+    assert recall_at_k(np.array([0, 4]), counts, 2) == 1 / 2
 
 
 def test_a_rare_term_is_covered_by_anything_but_found_only_by_its_documents():
     counts = np.array([0, 0, 4, 0, 0])
-    assert cover(np.array([0, 1, 3]), counts, 3) == 1
-    assert found_rate(np.array([0, 1, 3]), counts, 3) == 0
-    assert found_rate(np.array([0, 2]), counts, 3) == 1
-    assert cover(np.array([], np.int32), counts, 3) == 1
-    assert found_rate(np.array([], np.int32), np.zeros(5), 3) == 1
+    assert recall_at_k(np.array([0, 1, 3]), counts, 3) == 1
+    assert recall(np.array([0, 1, 3]), counts, 3) == 0
+    assert recall(np.array([0, 2]), counts, 3) == 1
+    assert recall_at_k(np.array([], np.int32), counts, 3) == 1
+    assert recall(np.array([], np.int32), np.zeros(5), 3) == 1
 
 
 def test_empty_places_cost_where_documents_were_to_be_had():
-    assert cover(np.array([1]), np.array([1, 2, 3]), 2) == 1 / 2
+    assert recall_at_k(np.array([1]), np.array([1, 2, 3]), 2) == 1 / 2
 
 
 @pytest.mark.parametrize("top", [0, 6])
 def test_a_top_beyond_the_collection_is_refused(top):
     with pytest.raises(SpecError, match="use 1 to 5"):
-        cover(np.array([0]), np.zeros(5), top)
+        recall_at_k(np.array([0]), np.zeros(5), top)
 
 
 def test_a_document_named_twice_is_refused():
     with pytest.raises(SpecError, match="twice"):
-        found_rate(np.array([1, 1]), np.ones(5), 2)
+        recall(np.array([1, 1]), np.ones(5), 2)

@@ -1,13 +1,17 @@
-"""How good rankers are, and who gains and who loses."""
+"""Metrics of rankers, the BM25 baseline, and which parties gain or lose."""
+
+import math
+from types import SimpleNamespace
 
 import ir_measures
 import numpy as np
 import pytest
+from texts import corpus
 
 from foltr.errors import SpecError
+from foltr.lab.silo.evaluation import METRICS, bm25_metrics, bm25_ranker, change, ranker_metrics, score_metrics
 from foltr.metrics import err, ndcg
 from foltr.rng import stream
-from foltr.silo.quality import MEASURES, change, every_mark, marks
 from foltr.types import Dataset
 
 
@@ -22,10 +26,10 @@ def collection(grades, seed=1):
 LISTS = [[2, 0, 1, 0], [0, 0], [1] * 12 + [2, 0, 0], [0, 1]]
 
 
-def test_marks_are_err_ndcg_at_10_and_ndcg_of_queries_with_something_relevant():
+def test_metrics_are_err_ndcg_at_10_and_ndcg_of_queries_with_something_relevant():
     data = collection(LISTS)
-    found = marks(np.array([1.0]), data, top_grade=2)
-    assert MEASURES == ("ERR", "nDCG@10", "nDCG")
+    found = score_metrics(data.features[:, 0], data, top_grade=2)
+    assert METRICS == ("ERR", "nDCG@10", "nDCG")
     assert found.shape == (3, 3)
     scores, grades = data.features[6:21, 0], data.labels[6:21]
     assert found[1].tolist() == [
@@ -39,7 +43,7 @@ def test_err_is_that_of_ir_measures():
     """gdeval's ERR@20 has a top grade of 4."""
     grades = [stream(query, purpose="clicks").integers(5, 9).tolist() for query in range(6)]
     data = collection(grades)
-    found = marks(np.array([1.0]), data, top_grade=4)[:, 0]
+    found = score_metrics(data.features[:, 0], data, top_grade=4)[:, 0]
     judged, ranked = [], []
     for query, one in enumerate(grades):
         for place, grade in enumerate(one):
@@ -53,15 +57,15 @@ def test_err_is_that_of_ir_measures():
 def test_every_ranker_is_tested_on_every_part_and_equal_ones_alike():
     tests = [collection(LISTS), collection(LISTS, seed=2)]
     rankers = np.array([[1.0], [-1.0], [1.0]])
-    found = every_mark(rankers, tests, top_grade=2)
+    found = ranker_metrics(rankers, tests, top_grade=2)
     for ranker, row in zip(rankers, found, strict=True):
         for data, part in zip(tests, row, strict=True):
-            assert part.tolist() == marks(ranker, data, top_grade=2).tolist()
+            assert part.tolist() == score_metrics(data.features @ ranker, data, top_grade=2).tolist()
     assert found[0] is found[2]
 
 
 def test_a_change_by_hand():
-    # gaps .1 and .3: mean .2, standard deviation .1 * sqrt 2, standard error .1
+    # differences .1 and .3: mean .2, standard deviation .1 * sqrt 2, standard error .1
     found = change(np.array([0.5, 0.5]), np.array([0.6, 0.8]))
     assert found[:3] == pytest.approx((0.2, 0.2 - 0.196, 0.2 + 0.196))
     assert found.verdict == "gains"
@@ -73,3 +77,32 @@ def test_a_change_by_hand():
 def test_queries_that_cannot_be_paired_are_an_error():
     with pytest.raises(SpecError, match="3 and 2 queries"):
         change(np.ones(3), np.ones(2))
+
+
+TEXTS = [
+    ("Running shoes", "The shoes of a runner"),
+    ("", "the runner runs"),
+    ("shoe", "leather"),
+    ("of the", "and a"),
+]
+
+
+def test_bm25_is_the_formula_over_title_and_body_with_stems_and_without_stop_words():
+    """By hand: stems of one field, k1 = 1.2, b = .75, idf = log(N / df), statistics of the parties' documents."""
+    stems = [["run", "shoe", "shoe", "runner"], ["runner", "run"], ["shoe", "leather"], []]
+    parties = [0, 1, 2]  # the last document belongs to a share that no party holds
+    held = [stems[document] for document in parties]
+    mean_length = sum(map(len, held)) / len(held)
+    scores = []
+    for document in stems:
+        terms = (("run", document.count("run")), ("shoe", document.count("shoe")))
+        norm = 1.2 * (1 - 0.75 + 0.75 * len(document) / mean_length)
+        scores.append(
+            sum(math.log(3 / sum(word in text for text in held)) * n * 2.2 / (n + norm) for word, n in terms if n)
+        )
+    texts = corpus(TEXTS, ["the running shoes"], [(0, 2, 1)])
+    owned = [np.array([0, 1]), np.array([2])]
+    assert bm25_ranker(texts, owned)(0) == pytest.approx(scores)
+    data = Dataset(np.zeros((4, 1), np.float32), np.array([0, 0, 1, 0], np.int8), np.array([0, 4]), np.array([0]))
+    (found,) = bm25_metrics(SimpleNamespace(corpus=texts, owned=owned), [data], top_grade=1)
+    assert found.tolist() == score_metrics(np.array(scores), data, top_grade=1).tolist()

@@ -22,11 +22,11 @@ def tables(hashes, counts):
     return table
 
 
-class SlowHeaps:
-    """`paper` and `sound`: the best `room` by weight, equal ones by the cell's own order of documents."""
+class ReferenceHeaps:
+    """`paper` and `sound`: the best `capacity` by weight, equal ones by the cell's own order of documents."""
 
-    def __init__(self, hashes, variant, top, room):
-        self.width, self.variant, self.top, self.room = hashes.shape.columns, variant, top, room
+    def __init__(self, hashes, variant, top, capacity):
+        self.width, self.variant, self.top, self.capacity = hashes.shape.columns, variant, top, capacity
         self.cells = defaultdict(list)  # (row, column) -> [(document, count)], the best first
 
     def better(self, cell, entry):
@@ -39,13 +39,13 @@ class SlowHeaps:
             if count or self.variant == "paper":
                 self.cells[cell].append((document, count))
                 self.cells[cell].sort(key=lambda entry, cell=cell: self.better(cell, entry), reverse=True)
-                del self.cells[cell][self.room :]
+                del self.cells[cell][self.capacity :]
 
     def delete(self, document):
         for cell in self.cells.values():
             cell[:] = [entry for entry in cell if entry[0] != document]
 
-    def kept(self):
+    def stored(self):
         return {cell: set(entries) for cell, entries in self.cells.items() if entries}
 
     def query(self, hashes, beta):
@@ -63,11 +63,11 @@ class SlowHeaps:
         return -sum((count > 0) - (count < 0) for count in counts), -sum(counts), document
 
 
-class SlowSamples:
-    """`sampled`: of a tag the best `top`, of a cell the `room` smallest."""
+class ReferenceSamples:
+    """`sampled`: of a tag the best `top`, of a cell the `capacity` smallest."""
 
-    def __init__(self, _hashes, _variant, top, room):
-        self.top, self.room = top, room
+    def __init__(self, _hashes, _variant, top, capacity):
+        self.top, self.capacity = top, capacity
         self.cells = defaultdict(list)  # (row, column) -> [(tag, -count, document)] in rising order
         self.limits = defaultdict(lambda: 65_536)
 
@@ -81,14 +81,14 @@ class SlowSamples:
                 alike = [entry for entry in cell if entry[0] == tag]
                 if len(alike) > self.top:
                     cell.remove(alike[-1])
-                elif len(cell) > self.room:
+                elif len(cell) > self.capacity:
                     self.limits[place] = min(self.limits[place], cell.pop()[0])
 
     def delete(self, document):
         for cell in self.cells.values():
             cell[:] = [entry for entry in cell if entry[2] != document]
 
-    def kept(self):
+    def stored(self):
         return {place: {(document, -less) for _, less, document in cell} for place, cell in self.cells.items() if cell}
 
     def query(self, hashes, _beta):
@@ -108,4 +108,4 @@ class SlowSamples:
         return sorted(enough, key=lambda document: (-median(enough[document]), document))[: self.top]
 
 
-TWINS = {"paper": SlowHeaps, "sound": SlowHeaps, "sampled": SlowSamples}
+REFERENCES = {"paper": ReferenceHeaps, "sound": ReferenceHeaps, "sampled": ReferenceSamples}

@@ -1,4 +1,4 @@
-"""Count sketch and count-min: against a slow twin, sums, and the error that theory allows."""
+"""Count sketch and count-min: against a slow reference, sums, and the error that theory allows."""
 
 from statistics import median
 
@@ -10,8 +10,18 @@ from scipy.stats import binom
 
 from foltr.errors import SpecError
 from foltr.rng import stream
-from foltr.silo.hashing import family, hash_terms, take_hashes
-from foltr.silo.sketch import KINDS, Sketch, add, empty, estimate, merge, sketch_documents
+from foltr.silo.sketches import (
+    KINDS,
+    Sketch,
+    add,
+    empty,
+    estimate,
+    family,
+    hash_terms,
+    merge,
+    sketch_documents,
+    take_hashes,
+)
 from foltr.text.counts import count
 
 WORDS = [f"word{number}" for number in range(8)]
@@ -42,7 +52,7 @@ def slow_estimates(kind, hashes, counts):
 
 @kinds
 @given(counts=amounts, seed=st.integers(0, 50), rows=st.integers(1, 6))
-def test_estimates_equal_the_slow_twin(kind, counts, seed, rows):
+def test_estimates_equal_the_slow_reference(kind, counts, seed, rows):
     hashes = hashed(rows, 3, seed)
     sketch = empty(kind, hashes.shape)
     add(sketch, hashes, counts)
@@ -86,32 +96,32 @@ def test_count_min_is_never_below_the_count(counts, seed):
 def zipf_errors(keys=300, rows=30, columns=40, terms=200):
     """[keys, terms, z] error of single rows, [keys, terms] of the median, and the counts behind."""
     counts = (60 / np.arange(1, terms + 1)).astype(int) + 1
-    single, middle = np.empty((keys, terms, rows)), np.empty((keys, terms))
+    single, medians = np.empty((keys, terms, rows)), np.empty((keys, terms))
     words = [f"word{n}" for n in range(terms)]
     for key in range(keys):
         hashes = hash_terms(words, family(key.to_bytes(32, "big"), rows=rows, columns=columns))
         sketch = empty("count", hashes.shape)
         add(sketch, hashes, counts)
         single[key] = hashes.signs * sketch.cells[np.arange(rows), hashes.columns] - counts[:, None]
-        middle[key] = estimate(sketch, hashes) - counts
-    return single, middle, counts
+        medians[key] = estimate(sketch, hashes) - counts
+    return single, medians, counts
 
 
 def test_estimates_are_unbiased_and_within_the_bound_of_theorem_2():  # false alarm below 1 in 1,000, keys fixed
     rows, columns = 30, 40
-    single, middle, counts = zipf_errors(rows=rows, columns=columns)
+    single, medians, counts = zipf_errors(rows=rows, columns=columns)
     for term in (0, 1, 10, 150):
         spread = np.sqrt((np.square(counts).sum() - counts[term] ** 2) / columns)  # of one row: F2 of the others / w
         assert abs(single[:, term].mean()) < 4.1 * spread / np.sqrt(single[:, term].size)
         assert single[:, term].std() == pytest.approx(spread, rel=0.1)
-        assert abs(middle[:, term].mean()) < 4.1 * middle[:, term].std() / np.sqrt(len(middle))
+        assert abs(medians[:, term].mean()) < 4.1 * medians[:, term].std() / np.sqrt(len(medians))
     residual = np.square(counts[columns // 8 :]).sum()
     bound = np.sqrt(64 * residual / columns)
     tried = single.shape[0] * rows  # rows of one term under different keys know nothing of each other
     most = binom.isf(1e-5, tried, 3 / 8)
     assert all(np.count_nonzero(np.abs(single[:, term]) > bound) <= most for term in (0, 1, 10, 150))
     wrong = binom.sf(rows // 2 - 1, rows, 3 / 8)  # half of the rows beyond the bound, each at the rate of 3/8
-    assert np.count_nonzero(np.abs(middle[:, 10]) > bound) <= binom.isf(1e-5, len(middle), wrong)
+    assert np.count_nonzero(np.abs(medians[:, 10]) > bound) <= binom.isf(1e-5, len(medians), wrong)
 
 
 def test_noise_shared_by_all_rows_breaks_theorem_2_at_any_number_of_rows():  # false alarm 1 in 10,000, seed fixed
