@@ -6,7 +6,7 @@ Differs from the paper: nothing.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, NamedTuple, Protocol
+from typing import Annotated, Any, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -83,17 +83,19 @@ class RoundResult(NamedTuple):
 
 
 class Engine(Protocol):
-    """Where clients run. `clients` are addresses of random streams; `steps` their interactions."""
+    """Where clients run."""
+
+    def prepare(self, clients: Array, steps: Array) -> Any:
+        """A cohort for `train` or `measure`, once for all rounds: addresses of random streams, and interactions."""
+        ...
 
     def train(
-        self, parameters: Array, clients: Array, steps: Array, *, round: int, first_step: int = 0, summed: bool = False
+        self, parameters: Array, prepared: Any, *, round: int, first_step: int = 0, summed: bool = False
     ) -> tuple[Array, OnlineMetrics]:
         """PDGD: parameters [n, P] after the local steps, from `parameters` [P], or [n, P] where clients differ."""
         ...
 
-    def measure(
-        self, parameters: Array, clients: Array, steps: Array, *, round: int
-    ) -> tuple[Array, Array, OnlineMetrics]:
+    def measure(self, parameters: Array, prepared: Any, *, round: int) -> tuple[Array, Array, OnlineMetrics]:
         """FoltrEs: values [n, 2], the mean objective under +e and -e, and what the public seeds stand for [n, P]."""
         ...
 
@@ -118,17 +120,21 @@ def _warmed_up(task: Task, federation: Federated, engine: Engine, start: Array) 
     """What the server learns by itself, in the place of one client more."""
     if not task.warm_up:
         return start
-    return engine.train(start, np.array([federation.clients]), np.array([task.warm_up]), round=0)[0][0]
+    server_alone = engine.prepare(np.array([federation.clients]), np.array([task.warm_up]))
+    return engine.train(start, server_alone, round=0)[0][0]
 
 
 def _average(task: Task, federation: Federated, engine: Engine, start: Array) -> Iterator[RoundResult]:
     state = server.begin(start)
     watch = detector.begin(federation.clients, len(start)) if federation.defend_on_detection else None
     rule = "fedavg" if federation.defend_on_detection else federation.aggregator
-    everybody = _taking_part(task, federation, 1)
+    clients, steps = _taking_part(task, federation, 1)
+    prepared = engine.prepare(clients, steps)
     for round in range(1, federation.rounds + 1):
-        clients, steps = everybody if federation.cohort is None else _taking_part(task, federation, round)
-        updates, online = engine.train(state.parameters, clients, steps, round=round)
+        if federation.cohort is not None:
+            clients, steps = _taking_part(task, federation, round)
+            prepared = engine.prepare(clients, steps)
+        updates, online = engine.train(state.parameters, prepared, round=round)
         if isinstance(task.privacy, Fpdgd):
             scale = task.privacy.sensitivity / task.privacy.epsilon
             add_gamma_shares(updates, clients, scale=scale, holders=len(clients), seed=task.seed, round=round)
@@ -149,7 +155,7 @@ def _private(task: Task, federation: Federated, engine: Engine, start: Array) ->
     plan = releases_of(task, federation)
     for round in range(1, federation.rounds + 1):
         clients, steps = _taking_part(task, federation, round)
-        updates, online = engine.train(state.parameters, clients, steps, round=round)
+        updates, online = engine.train(state.parameters, engine.prepare(clients, steps), round=round)
         if plan.admitted[round - 1]:
             clip = protect(
                 task.privacy, updates, state.parameters, clients, plan.event, clip=clip, seed=task.seed, round=round
@@ -182,18 +188,20 @@ def _taking_part(task: Task, federation: Federated, round: int) -> tuple[Array, 
 def _personal(task: Task, federation: Federated, engine: Engine, start: Array) -> Iterator[RoundResult]:
     state = personal.begin(start, federation.clients)
     clients, steps = _taking_part(task, federation, 1)
+    prepared = engine.prepare(clients, steps)
     for round in range(1, federation.rounds + 1):
-        trained, online = engine.train(state.models, clients, steps, round=round)
+        trained, online = engine.train(state.models, prepared, round=round)
         state = personal.absorb(task.personal, state, trained, steps, task.ranker)
         yield _progress(round, state.shared, online)._replace(personal=state.models)
 
 
 def _evolve(task: Task, federation: Federated, learner: FoltrEs, engine: Engine, start: Array) -> Iterator[RoundResult]:
     state = server.begin(start)
-    everybody = _taking_part(task, federation, 1)
+    prepared = engine.prepare(*_taking_part(task, federation, 1))
     for round in range(1, federation.rounds + 1):
-        clients, steps = everybody if federation.cohort is None else _taking_part(task, federation, round)
-        values, perturbations, online = engine.measure(state.parameters, clients, steps, round=round)
+        if federation.cohort is not None:
+            prepared = engine.prepare(*_taking_part(task, federation, round))
+        values, perturbations, online = engine.measure(state.parameters, prepared, round=round)
         weights = evolution.gradient_weights(values, sigma=learner.sigma, antithetic=learner.antithetic)
         gradient = weighted_sum(perturbations, weights)
         state = server.adam_step(state, gradient, rate=learner.learning_rate)
@@ -204,8 +212,9 @@ def _batches(federation: Central, engine: Engine, start: Array) -> Iterator[Roun
     parameters = start
     blocks = np.arange(-(-federation.batch // SUM_BLOCK))
     steps = np.minimum(federation.batch - blocks * SUM_BLOCK, SUM_BLOCK)
+    prepared = engine.prepare(blocks, steps)
     for round in range(1, federation.rounds + 1):
-        moved, online = engine.train(parameters, blocks, steps, round=round, summed=True)
+        moved, online = engine.train(parameters, prepared, round=round, summed=True)
         parameters = parameters + (moved - parameters).sum(axis=0)
         yield _progress(round, parameters, online)
 
@@ -215,7 +224,8 @@ def _chain(federation: Central, engine: Engine, start: Array, stops: Sequence[in
     parameters, done = start, 0
     for stop in sorted({*stops, federation.rounds}):
         steps = np.array([stop - done])
-        moved, online = engine.train(parameters, np.zeros(1, np.int64), steps, round=1, first_step=done)
+        prepared = engine.prepare(np.zeros(1, np.int64), steps)
+        moved, online = engine.train(parameters, prepared, round=1, first_step=done)
         parameters, done = moved[0], stop
         yield RoundResult(done, parameters, online.ndcg, online.max_rr, int(steps[0]))
 

@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foltr._kernels.cohort import Cohort, collection_of
-from foltr._kernels.logs import step_clients
+from foltr._kernels.cohort import Address, ClickTables, Cohort, collection_of
+from foltr._kernels.logs import LoggedTraining, train_logged
 from foltr.federation.aggregators import fedavg
 from foltr.federation.round import Task
 from foltr.types import Array
 from foltr.unlearning import storage
 from foltr.unlearning.rounds import Round, begin
-from foltr.unlearning.workplace import learning_of, room_for
+from foltr.unlearning.workplace import log_workspace, ranker_of, step_of
 
 KIND = "log-1"  # of the file; changes with its layout
 
@@ -30,8 +30,8 @@ class Log(NamedTuple):
     rounds: Array  # [rows] int32
     clients: Array  # [rows] int32
     queries: Array  # [rows] int32
-    rankings: Array  # [rows, shown] int16 documents of the query, -1 below the end of a short list
-    clicks: Array  # [rows, shown] bool
+    rankings: Array  # [rows, k] int16 documents of the query, -1 below the end of a short list
+    clicks: Array  # [rows, k] bool
 
 
 def without(log: Log, leavers: Collection[int]) -> Log:
@@ -66,17 +66,15 @@ def load(path: Path) -> Log:
 
 def learn(task: Task, log: Log) -> Iterator[Round]:
     """Federated rounds over the searches in a log; a client weighs as many as it logged in the round."""
-    data, learning = collection_of(task.train, task.grades), learning_of(task)
-    room = room_for(task, log.rankings.shape[1])
+    data, ranker, step = collection_of(task.train, task.grades), ranker_of(task), step_of(task)
+    workspace = log_workspace(task, log.rankings.shape[1])
     parameters, nothing = begin(task), np.empty(0)
-    click, stop = (np.stack(part) for part in zip(*task.behaviours, strict=True))
+    users = ClickTables(*(np.stack(part) for part in zip(*task.behaviours, strict=True)))
     for round, clients, starts in _rounds(log):
         models, steps = np.empty((len(clients), len(parameters))), np.diff(starts)
         cohort = Cohort(clients, steps, starts[:-1], clients, clients, clients, clients)  # searches come from the log
-        step_clients(
-            data, cohort, click, stop, task.seed, round, 0, False, parameters, *learning, room,
-            models, nothing, nothing, log.queries, log.rankings, log.clicks,
-        )  # fmt: skip
+        logged = LoggedTraining(False, parameters, models, nothing, nothing, log.queries, log.rankings, log.clicks)
+        train_logged(data, cohort, users, Address(task.seed, round), ranker, step, logged, workspace)
         parameters = fedavg(models, steps)
         yield Round(round, parameters, clients, steps, None)
 

@@ -1,4 +1,4 @@
-"""A recorder: an engine that trains as the compiled one does and writes down what people lived.
+"""A recorder: an engine that trains as the compiled one does and writes a log of the interactions.
 
 Its arithmetic is that of learning from the log, which differs from the compiled engine's in the last digits of a step.
 """
@@ -7,63 +7,65 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foltr._kernels.cohort import ClientPools, Cohort, Collection, collection_of, everything
-from foltr._kernels.logs import step_clients
+from foltr._kernels.cohort import Address, ClickTables, ClientPools, Cohort, Collection, collection_of, everything
+from foltr._kernels.logs import LoggedTraining, train_logged
+from foltr._kernels.pdgd import PdgdStep
+from foltr._kernels.rankers import RankerRecord
 from foltr._kernels.workspace import Workspace
 from foltr.errors import SpecError
 from foltr.federation.round import Task
 from foltr.types import Array, OnlineMetrics
 from foltr.unlearning.logs import Log
 from foltr.unlearning.rounds import federated
-from foltr.unlearning.workplace import learning_of, room_for
+from foltr.unlearning.workplace import log_workspace, ranker_of, step_of
 
 
 class Recorder(NamedTuple):
-    """An engine (see `federation.rounds.Engine`) on one thread, and its notes."""
+    """An engine (see `federation.round.Engine`) on one thread, and its log so far."""
 
     task: Task
     data: Collection
-    click: Array  # [behaviours, shown, grades]
-    stop: Array  # [behaviours, grades]
+    users: ClickTables
     held: ClientPools
-    room: Workspace
+    ranker: RankerRecord
+    step: PdgdStep
+    workspace: Workspace
     notes: list[Log]
 
-    def train(
-        self, parameters: Array, clients: Array, steps: Array, *, round: int, first_step: int = 0, summed: bool = False
-    ) -> tuple[Array, OnlineMetrics]:
-        if summed:
-            raise SpecError("a recorder writes down single steps; use federation kind = 'federated'")
-        rows = int(steps.sum())
-        out, online = np.empty((len(clients), len(parameters))), OnlineMetrics(np.empty(rows), np.empty(rows))
-        note = _blank(round, np.repeat(clients, steps), self.click.shape[1])
-        learning = learning_of(self.task)
-        step_clients(
-            self.data, self._cohort(clients, steps), self.click, self.stop, self.task.seed, round, first_step, True,
-            parameters, *learning, self.room,
-            out, online.ndcg, online.max_rr, note.queries, note.rankings, note.clicks,
-        )  # fmt: skip
-        self.notes.append(note)
-        return out, online
-
-    def measure(
-        self, parameters: Array, clients: Array, steps: Array, *, round: int  # noqa: ARG002
-    ) -> tuple[Array, Array, OnlineMetrics]:  # fmt: skip
-        raise SpecError("a recorder follows PDGD only; use learner kind = 'pdgd'")
-
-    def _cohort(self, clients: Array, steps: Array) -> Cohort:
+    def prepare(self, clients: Array, steps: Array) -> Cohort:
         slots = np.concatenate([[0], np.cumsum(steps)[:-1]])
         held = self.held
         start, stop, users = (of_all[clients] for of_all in (held.start, held.stop, held.users))
         return Cohort(clients, steps, slots, users, held.pools, start, stop)
 
+    def train(
+        self, parameters: Array, prepared: Cohort, *, round: int, first_step: int = 0, summed: bool = False
+    ) -> tuple[Array, OnlineMetrics]:
+        if summed:
+            raise SpecError("a recorder writes down single steps; use federation kind = 'federated'")
+        clients, rows = prepared.clients, int(prepared.steps.sum())
+        trained, online = np.empty((len(clients), len(parameters))), OnlineMetrics(np.empty(rows), np.empty(rows))
+        note = _blank(round, np.repeat(clients, prepared.steps), self.users.click.shape[1])
+        logged = LoggedTraining(True, parameters, trained, *online, note.queries, note.rankings, note.clicks)
+        train_logged(
+            self.data, prepared, self.users, Address(self.task.seed, round, first_step), self.ranker, self.step,
+            logged, self.workspace,
+        )  # fmt: skip
+        self.notes.append(note)
+        return trained, online
+
+    def measure(
+        self, parameters: Array, prepared: Cohort, *, round: int  # noqa: ARG002
+    ) -> tuple[Array, Array, OnlineMetrics]:  # fmt: skip
+        raise SpecError("a recorder follows PDGD only; use learner kind = 'pdgd'")
+
 
 def recorder(task: Task) -> Recorder:
-    click, stop = (np.stack(part) for part in zip(*task.behaviours, strict=True))
+    users = ClickTables(*(np.stack(part) for part in zip(*task.behaviours, strict=True)))
     clients, queries = np.arange(federated(task).clients), len(task.train.offsets) - 1
-    held = task.pools or everything(clients, queries=queries, behaviours=len(click))
-    room = room_for(task, click.shape[1])
-    return Recorder(task, collection_of(task.train, task.grades), click, stop, held, room, [])
+    held = task.pools or everything(clients, queries=queries, behaviours=len(users.click))
+    data, ranker, step = collection_of(task.train, task.grades), ranker_of(task), step_of(task)
+    return Recorder(task, data, users, held, ranker, step, log_workspace(task, users.click.shape[1]), [])
 
 
 def log_of(recorder: Recorder) -> Log:
@@ -75,12 +77,12 @@ def log_of(recorder: Recorder) -> Log:
     return Log(*(column[order] for column in whole))
 
 
-def _blank(round: int, clients: Array, shown: int) -> Log:
+def _blank(round: int, clients: Array, k: int) -> Log:
     rows = len(clients)
     return Log(
         np.full(rows, round, np.int32),
         clients.astype(np.int32),
         np.empty(rows, np.int32),
-        np.full((rows, shown), -1, np.int16),
-        np.zeros((rows, shown), dtype=bool),
+        np.full((rows, k), -1, np.int16),
+        np.zeros((rows, k), dtype=bool),
     )

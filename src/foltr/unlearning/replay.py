@@ -34,7 +34,7 @@ def replay(
     parameters = begin(task)
     for round, a, b in zip(rounds.tolist(), first, np.append(first, len(clients))[1:], strict=True):
         steps = np.full(b - a, local_steps)
-        models, _ = engine.train(parameters, clients[a:b], steps, round=federated(task).rounds + round)
+        models, _ = engine.train(parameters, engine.prepare(clients[a:b], steps), round=federated(task).rounds + round)
         updates = calibrated(models - parameters, sizes[a:b])
         parameters = parameters + fedavg(updates, weights[a:b])
         yield Round(round, parameters, clients[a:b], steps, None)

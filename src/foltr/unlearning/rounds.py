@@ -35,12 +35,15 @@ def federate(
     """All rounds; updates are kept in rounds 1, 1 + keep_every, ... Clients in `without` stay at home."""
     federation = federated(task)
     parameters = begin(task)
-    everybody = _present(task, 1, without)  # the very same arrays each round: engines then prepare only once
+    clients, steps = _present(task, 1, without)
+    prepared = engine.prepare(clients, steps)
     for round in range(1, federation.rounds + 1):
-        clients, steps = everybody if federation.cohort is None else _present(task, round, without)
+        if federation.cohort is not None:
+            clients, steps = _present(task, round, without)
+            prepared = engine.prepare(clients, steps)
         updates = None
         if clients.size:
-            models, _ = engine.train(parameters, clients, steps, round=round)
+            models, _ = engine.train(parameters, prepared, round=round)
             if transform is not None:
                 models = transform(models, clients, parameters, round)
             if keep_every is not None and (round - 1) % keep_every == 0:

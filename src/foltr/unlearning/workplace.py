@@ -1,35 +1,30 @@
-"""What the kernels that record and learn from logs work on: the collection, the rates, and room."""
-
-from typing import NamedTuple
+"""What the kernels that record and learn from logs take: ranker, step and workspace of a task."""
 
 import numpy as np
 
-from foltr._kernels.workspace import Workspace, scratch
+from foltr._kernels.pdgd import PdgdStep
+from foltr._kernels.rankers import RankerRecord, hidden_units, ranker_record
+from foltr._kernels.workspace import Workspace, workspace_for
 from foltr.errors import SpecError
 from foltr.federation.round import Task
 from foltr.learners.pdgd import Pdgd
-from foltr.rankers import Mlp
 
 LONGEST = np.iinfo(np.int16).max  # documents of a query that a log can number
 
 
-class Learning(NamedTuple):
-    """What kernels know of a ranker and of PDGD."""
-
-    hidden: int  # units, 0 for a linear ranker
-    relu: bool
-    rate: float
-    all_shown: bool  # every shown document without a click loses
-
-
-def learning_of(task: Task) -> Learning:
-    learner, ranker = task.learner, task.ranker
+def step_of(task: Task) -> PdgdStep:
+    learner = task.learner
     if not isinstance(learner, Pdgd):
         raise SpecError("logs are recorded and learnt from by PDGD; use learner kind = 'pdgd'")
     if learner.prox_mu:
-        raise SpecError(f"pull = {learner.prox_mu:g}: logs are recorded and learnt from by plain steps; use pull = 0")
-    hidden, relu = (ranker.hidden, ranker.activation == "relu") if isinstance(ranker, Mlp) else (0, False)
-    return Learning(hidden, relu, learner.learning_rate, learner.negatives == "all-shown")
+        raise SpecError(
+            f"prox_mu = {learner.prox_mu:g}: logs are recorded and learnt from by plain steps; use prox_mu = 0"
+        )
+    return PdgdStep(learner.learning_rate, learner.negatives == "all-shown")
+
+
+def ranker_of(task: Task) -> RankerRecord:
+    return ranker_record(task.ranker, task.train.features.shape[1])
 
 
 def longest_list(task: Task) -> int:
@@ -39,6 +34,6 @@ def longest_list(task: Task) -> int:
     return longest
 
 
-def room_for(task: Task, shown: int) -> Workspace:
+def log_workspace(task: Task, k: int) -> Workspace:
     size = task.ranker.size(task.train.features.shape[1])
-    return scratch(longest_list(task), shown, learning_of(task).hidden, size)
+    return workspace_for(longest_list(task), k, hidden_units(ranker_of(task)), size)

@@ -152,7 +152,7 @@ def _usual_norm(bench: Bench, interactions: int) -> float:
     """Of an update of the first release: the median over some people."""
     engine, people = bench.engines[LOOK[0]], np.arange(min(bench.people, _ALONE))
     start = _start(bench)
-    moved, _ = engine.train(start, people, np.full(len(people), interactions), round=1)
+    moved, _ = engine.train(start, engine.prepare(people, np.full(len(people), interactions)), round=1)
     return max(float(np.median(np.sqrt(np.square(moved - start).sum(axis=1)))), 1e-3)
 
 
@@ -189,7 +189,7 @@ def _learned(bench: Bench, candidate: Candidate, seed: int, noise: float) -> Arr
     for turn in range(1, candidate.releases * groups + 1):
         chosen = in_turn(bench.people, in_round, seed=seed, round=turn)
         lost = stream(seed, round=turn, purpose="choice").permutation(len(chosen))[staying:]
-        updates, _ = engine.train(parameters, np.delete(chosen, lost), steps, round=turn)
+        updates, _ = engine.train(parameters, engine.prepare(np.delete(chosen, lost), steps), round=turn)
         if math.isfinite(candidate.clip):
             clip_updates(updates, parameters, clip=candidate.clip, norm="l2")
         parameters = updates.mean(axis=0)
@@ -203,7 +203,8 @@ def _alone(bench: Bench, seed: int) -> float:
     """Mean quality of people who learn from their own searches only."""
     people = np.arange(min(bench.people, _ALONE))
     steps = np.full(len(people), bench.wish.total)
-    models, _ = bench.engines[seed].train(_start(bench), people, steps, round=1)
+    engine = bench.engines[seed]
+    models, _ = engine.train(_start(bench), engine.prepare(people, steps), round=1)
     return float(np.mean(_quality(bench, models)))
 
 

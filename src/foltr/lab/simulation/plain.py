@@ -26,10 +26,19 @@ class Loop(NamedTuple):
 
     task: Task
 
+    def prepare(self, clients: Array, steps: Array) -> tuple[Array, Array]:
+        return clients, steps
+
     def train(
-        self, parameters: Array, clients: Array, steps: Array, *, round: int, first_step: int = 0, summed: bool = False
+        self,
+        parameters: Array,
+        prepared: tuple[Array, Array],
+        *,
+        round: int,
+        first_step: int = 0,
+        summed: bool = False,
     ) -> tuple[Array, OnlineMetrics]:
-        learner, task = self.task.learner, self.task
+        learner, task, (clients, steps) = self.task.learner, self.task, prepared
         assert isinstance(learner, Pdgd)
         radius = clip_radius(task.privacy)
         starts = np.broadcast_to(parameters, (len(clients), np.shape(parameters)[-1]))
@@ -59,9 +68,9 @@ class Loop(NamedTuple):
         return Interaction(features, shown, clicked, scores, round), grades
 
     def measure(
-        self, parameters: Array, clients: Array, steps: Array, *, round: int
+        self, parameters: Array, prepared: tuple[Array, Array], *, round: int
     ) -> tuple[Array, Array, OnlineMetrics]:
-        learner = self.task.learner
+        learner, (clients, steps) = self.task.learner, prepared
         assert isinstance(learner, FoltrEs)
         values, seen = np.zeros((len(clients), 2)), []
         for row, client, interactions in zip(values, clients, steps, strict=True):
