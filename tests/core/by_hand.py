@@ -11,26 +11,36 @@ from scipy.stats import chisquare, norm
 
 from foltr._kernels.plackett_luce import draw_list
 from foltr._kernels.prefetching import ahead
-from foltr._kernels.workspace import scratch
+from foltr._kernels.workspace import workspace_for
 from foltr.rng import stream
 from foltr.types import Dataset
 
 NOTHING_AHEAD = ahead(np.zeros((1, 1), np.float32), 0, 0)
 
 
-def room_for(scores, shown, *, hidden=0, size=1):
-    """Room to work in, with these scores in it."""
-    room = scratch(len(scores), shown, hidden, size)
-    room.scores[:] = scores
-    return room
+def workspace_with(scores, k, *, hidden=0, size=1):
+    """A workspace with these scores in it."""
+    workspace = workspace_for(len(scores), k, hidden, size)
+    workspace.scores[:] = scores
+    return workspace
 
 
-def draw(room, shown, draws):
-    """The list that the compiled sampler draws for the scores in a room; the room knows the rest."""
-    count = len(room.scores)
-    length = min(shown, count)
-    draw_list(count, length, np.uint64(draws.start), np.uint64(draws.stride), draws.position, room, NOTHING_AHEAD)
-    return room.ranking[:length]
+def draw(workspace, k, draws):
+    """The list that the compiled sampler draws for the scores in a workspace, which then holds the rest."""
+    count = len(workspace.scores)
+    length = min(k, count)
+    at = np.uint64(draws.start), np.uint64(draws.stride)
+    draw_list(count, length, at, draws.position, workspace, NOTHING_AHEAD)
+    return workspace.ranking[:length]
+
+
+def trained(engine, parameters, clients, steps, **more):
+    """What an engine trains with a cohort that comes once."""
+    return engine.train(parameters, engine.prepare(clients, steps), **more)
+
+
+def measured(engine, parameters, clients, steps, **more):
+    return engine.measure(parameters, engine.prepare(clients, steps), **more)
 
 
 def read_only(array):

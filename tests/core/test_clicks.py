@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foltr._kernels.clicks import click_list
+from foltr._kernels.cohort import Candidates, ClickTables
+from foltr._kernels.workspace import workspace_for
 from foltr.clicks import USERS, ClickModel, ClickTable, Users, behaviour, clicks_on
 from foltr.errors import SpecError
 from foltr.rng import stream
@@ -40,22 +42,14 @@ def printed():
 
 def compiled_clicks(grades, users, draws):
     """Clicks of the kernel on a list that shows the documents of these grades in another order of storage."""
-    shown = len(grades)
+    k = len(grades)
     stored = np.array([9, *reversed(grades)], dtype=np.int8)  # a document of another query comes first
-    ranking, clicks = np.arange(shown)[::-1].copy(), np.ones(shown, dtype=bool)
-    click_list(
-        read_only(stored),
-        1,
-        ranking,
-        shown,
-        users.click,
-        users.stop,
-        np.uint64(draws.start),
-        np.uint64(draws.stride),
-        draws.position,
-        clicks,
-    )
-    return clicks
+    workspace = workspace_for(k, k, 0, 1)
+    workspace.ranking[:], workspace.clicks[:] = np.arange(k)[::-1], True
+    tables = ClickTables(np.stack([np.full_like(users.click, np.nan), users.click]), np.stack([users.stop, users.stop]))
+    at = np.uint64(draws.start), np.uint64(draws.stride)
+    click_list(read_only(stored), Candidates(0, 1, k, k), tables, 1, at, draws.position, workspace)
+    return workspace.clicks
 
 
 @pytest.mark.parametrize(("name", "click", "stop"), list(printed()), ids=lambda value: str(value))
@@ -90,7 +84,7 @@ LIST = [0, 2, 1, 0, 2]
         (Users("informational", k=5), [2, 1]),  # a list shorter than what is shown
         (Users("informational", model="position", eta=1.0, k=5), LIST),
         (Users("perfect", model="position", eta=0.5, k=5), LIST),
-        (Users(ClickTable((0.3, 0.6, 0.8), (0.5, 0.0, 1.0)), shown=5), LIST),
+        (Users(ClickTable((0.3, 0.6, 0.8), (0.5, 0.0, 1.0)), k=5), LIST),
     ],
     ids=str,
 )
@@ -133,13 +127,13 @@ def test_a_user_never_stops_at_what_was_not_clicked():
 
 
 def test_a_table_of_ones_own():
-    users = behaviour(Users(ClickTable((0.1, 0.2, 0.3, 0.4), (0.5, 0.6, 0.7, 0.8)), shown=2), grades=4)
+    users = behaviour(Users(ClickTable((0.1, 0.2, 0.3, 0.4), (0.5, 0.6, 0.7, 0.8)), k=2), grades=4)
     assert users.click.tolist() == [[0.1, 0.2, 0.3, 0.4]] * 2
     assert users.stop.tolist() == [0.5, 0.6, 0.7, 0.8]
 
 
 def test_a_table_for_more_grades_serves_a_collection_of_fewer():
-    users = behaviour(Users(ClickTable((0.1, 0.2, 0.3), (0.4, 0.5, 0.6)), shown=1), grades=2)
+    users = behaviour(Users(ClickTable((0.1, 0.2, 0.3), (0.4, 0.5, 0.6)), k=1), grades=2)
     assert (users.click.tolist(), users.stop.tolist()) == ([[0.1, 0.2]], [0.4, 0.5])
 
 

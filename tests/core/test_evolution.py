@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from by_hand import distance, far
+from by_hand import distance, far, measured
 
 from foltr.clicks import ClickTable, Users, behaviour, clicks_on
 from foltr.federation import server
@@ -105,7 +105,7 @@ PEOPLE, STEPS = 60, 3
 def lived(make_engine, streams, antithetic=False, privacy=None):
     learner = FoltrEs(antithetic=antithetic, streams=streams)
     task = Task(TEN, 2, (USERS,), Linear(), learner, Federated(), privacy or NoPrivacy(), seed=61)
-    values, steps, online = make_engine(task).measure(np.zeros(3), np.arange(PEOPLE), np.full(PEOPLE, STEPS), round=4)
+    values, steps, online = measured(make_engine(task), np.zeros(3), np.arange(PEOPLE), np.full(PEOPLE, STEPS), round=4)
     queries = np.rint(2 ** (1 / online.ndcg)).astype(int) - 2
     return values, steps, queries.reshape(PEOPLE, STEPS), online.max_rr.reshape(PEOPLE, STEPS)
 
@@ -171,7 +171,7 @@ def test_each_half_ranks_with_its_own_side_of_the_perturbation():
     data = Dataset(np.array([[1.0], [0.0]], np.float32), np.array([0, 1], np.int8), np.array([0, 2]), np.arange(1))
     users = behaviour(Users("perfect", k=2), grades=2)
     task = Task(data, 2, (users,), Linear(), FoltrEs(), Federated(), NoPrivacy(), seed=1)
-    values, steps, _ = compiled.engine(task).measure(np.zeros(1), np.arange(40), np.full(40, 4), round=1)
+    values, steps, _ = measured(compiled.engine(task), np.zeros(1), np.arange(40), np.full(40, 4), round=1)
     up_shows_the_bad_one_first = steps[:, 0] > 0
     assert values[:, 0].tolist() == np.where(up_shows_the_bad_one_first, 1 / 2, 1).tolist()
     assert values[:, 1].tolist() == np.where(up_shows_the_bad_one_first, 1, 1 / 2).tolist()

@@ -1,4 +1,4 @@
-"""What kernels say to the processor themselves, against plain NumPy."""
+"""The functions of `_kernels.simd` against NumPy: with hand-written SIMD and, in a process of its own, without."""
 
 import math
 
@@ -8,18 +8,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kstest
 
+from foltr._kernels.aligned import LINE, aligned_zeros
 from foltr._kernels.compile import kernel
-from foltr._kernels.simd.keys import PLACES as KEY_PLACES
-from foltr._kernels.simd.keys import fill_keys, highest_in_lanes
-from foltr._kernels.simd.lanes import LANES
-from foltr._kernels.simd.layers import BLOCK, unit_sums
-from foltr._kernels.simd.leaders import GROUP, LEADERS, leaders
-from foltr._kernels.simd.masses import highest, mass_behind
-from foltr._kernels.simd.normals import NORMALS, fill_normals
-from foltr._kernels.simd.pairs import weigh
-from foltr._kernels.simd.products import ROWS, add_rows, dots
-from foltr._kernels.simd.race import HEAT, PLACES, race
-from foltr._kernels.simd.room import LINE, room
+from foltr._kernels.simd import (
+    add_rows,
+    dots,
+    exponential_race,
+    fill_keys,
+    fill_normals,
+    highest,
+    highest_in_lanes,
+    mass_above,
+    smallest_k,
+    unit_sums,
+    weigh_pairs,
+)
+from foltr._kernels.simd.sizes import (
+    BLOCK,
+    GROUP,
+    LANES,
+    NORMALS,
+    PLACE_BITS,
+    ROWS,
+    SCORE_PLACE_BITS,
+    SMALLEST,
+    UNITS,
+)
 from foltr.rng import stream
 
 
@@ -39,8 +53,8 @@ def add_rows_of(flat, rows, weights, count, out):
 
 
 @kernel
-def weigh_of(pairs, place, masses, shares, reach, out):
-    weigh(pairs, place, masses, shares, reach, out)
+def weigh_of(pairs, place, normalizers, inverse, reach, out):
+    weigh_pairs(pairs, place, normalizers, inverse, reach, out)
 
 
 @kernel
@@ -73,20 +87,20 @@ def test_dot_products_read_every_feature_and_none_beyond(width):
 
 @pytest.mark.parametrize("width", [1, 2, 46, 136])
 def test_sums_of_units_are_those_of_their_block_and_nothing_beyond(width):
-    every = 3 * BLOCK
+    every = 3 * UNITS
     weights, out = normal(1, width * every).astype(np.float32), np.full(5 + ROWS * every, -1.0)
     starts = [3, 3 + width + 9, 3, 3 + 2 * (width + 9)]
     flat = np.full(3 * (width + 9) + 3, np.nan, np.float32)
     for number, start in enumerate(sorted(set(starts))):
         flat[start : start + width] = normal(2 + number, width)
-    unit_sums_of(flat, *starts, width, weights, every, BLOCK, out, 5)
+    unit_sums_of(flat, *starts, width, weights, every, UNITS, out, 5)
     documents = np.stack([flat[at : at + width] for at in starts]).astype(float)
-    made = out[5:].reshape(ROWS, every)
-    assert made[:, BLOCK : 2 * BLOCK] == pytest.approx(
-        documents @ weights.reshape(width, every)[:, BLOCK : 2 * BLOCK].astype(float), abs=1e-4
+    found = out[5:].reshape(ROWS, every)
+    assert found[:, UNITS : 2 * UNITS] == pytest.approx(
+        documents @ weights.reshape(width, every)[:, UNITS : 2 * UNITS].astype(float), abs=1e-4
     )
-    assert made[0].tolist() == made[2].tolist()
-    assert [*out[:5], *made[:, :BLOCK].ravel(), *made[:, 2 * BLOCK :].ravel()] == [-1.0] * (5 + ROWS * 2 * BLOCK)
+    assert found[0].tolist() == found[2].tolist()
+    assert [*out[:5], *found[:, :UNITS].ravel(), *found[:, 2 * UNITS :].ravel()] == [-1.0] * (5 + ROWS * 2 * UNITS)
 
 
 @pytest.mark.parametrize("width", [1, 7, 8, 9, 46, 136])
@@ -105,21 +119,21 @@ def test_rows_are_added_with_their_weights_and_nothing_beyond(width, count):
 @given(st.integers(2, 10), st.integers(0, 1000))
 def test_pairs_are_weighed_as_the_formula_says(ranks, seed):
     chosen = np.exp(3 * normal(seed, ranks))
-    masses = np.cumsum(chosen[::-1])[::-1] + 0.5  # what remained: those shown further down, and others
+    normalizers = np.cumsum(chosen[::-1])[::-1] + 0.5  # what remained: those shown further down, and others
     listed = [(i, j) for i in range(ranks) for j in range(i + 1, ranks)]
     pairs = np.zeros((4, -(-len(listed) // LANES) * LANES))
     for at, (i, j) in enumerate(listed):
         pairs[:, at] = i, j, chosen[i], chosen[j]
     out = np.zeros(pairs.shape[1])
     for place in range(0, len(listed), LANES):
-        weigh_of(pairs, place, masses, 1 / masses, ranks, out)
+        weigh_of(pairs, place, normalizers, 1 / normalizers, ranks, out)
     for weight, (i, j) in zip(out, listed, strict=False):
         u, v = chosen[i], chosen[j]
-        odds = math.prod((m - v + u) / m for m in masses[i + 1 : j + 1])
+        odds = math.prod((m - v + u) / m for m in normalizers[i + 1 : j + 1])
         assert weight == pytest.approx(u * v / (u + v) ** 2 / (1 + odds), rel=1e-12)
 
 
-def test_a_pair_that_has_faded_weighs_nothing_and_is_a_number():
+def test_a_pair_whose_masses_underflow_weighs_nothing_and_is_a_number():
     pairs = np.array([[0.0], [1.0], [1e-200], [1e-300]]) * np.ones((1, LANES))
     out = np.ones(LANES)
     weigh_of(pairs, 0, np.ones(2), np.ones(2), 2, out)
@@ -132,18 +146,18 @@ def highest_score(scores, blocks):
 
 
 @kernel
-def behind_of(mass, keys, blocks, limit):
-    return mass_behind(mass, keys, blocks, limit)
+def mass_above_of(mass, keys, blocks, limit):
+    return mass_above(mass, keys, blocks, limit)
 
 
 @kernel
 def race_of(first, scores, shift, word, stride, mass, keys):
-    race(first, scores, shift, np.uint64(word), np.uint64(stride), mass, keys)
+    exponential_race(first, scores, shift, np.uint64(word), np.uint64(stride), mass, keys)
 
 
 @kernel
-def leaders_of(keys, groups, limit, out):
-    leaders(keys, groups, limit, out)
+def smallest_of(keys, groups, limit, out):
+    smallest_k(keys, groups, limit, out)
 
 
 @given(st.lists(st.floats(-750, 750), min_size=1, max_size=40))
@@ -154,23 +168,23 @@ def test_the_highest_score(drawn):
     assert highest_score(scores, blocks) == max(drawn)
 
 
-@given(st.lists(st.floats(-750, 0) | st.sampled_from([-math.inf, math.nan]), min_size=HEAT, max_size=HEAT), st.data())
+@given(st.lists(st.floats(-750, 0) | st.sampled_from([-math.inf, math.nan]), min_size=BLOCK, max_size=BLOCK), st.data())
 def test_masses_and_times_of_a_race(below, data):
     first, shift = data.draw(st.sampled_from([0, LANES, 1000 * LANES])), data.draw(st.floats(-5, 5))
     draws = stream(data.draw(st.integers(0, 10**6)), purpose="ranking")
-    scores, mass, keys = (np.full(first + HEAT + 1, -1.0) for _ in range(3))
+    scores, mass, keys = (np.full(first + BLOCK + 1, -1.0) for _ in range(3))
     scores[first:-1] = np.array(below) + shift
     race_of(first, scores, shift, np.uint64(draws.start), np.uint64(draws.stride), mass, keys)
-    gaps = scores[first:-1] - shift
-    exact = [math.exp(gap) if gap >= -708 else 0.0 for gap in gaps]
+    below_best = scores[first:-1] - shift
+    exact = [math.exp(one) if one >= -708 else 0.0 for one in below_best]
     assert mass[first:-1] == pytest.approx(exact, rel=5e-16, abs=0)
-    times = -np.log1p(-draws.uniform(HEAT))
+    times = -np.log1p(-draws.uniform(BLOCK))
     for key, time, weight in zip(keys[first:-1], times, exact, strict=True):
         if weight > 1e-290:
             assert key == pytest.approx(min(time / weight, 1e300), rel=2**-31)
         else:  # next to no mass, or none: behind all that have some
             assert key > 1e270
-    assert (keys[first:-1].view(np.int64) & PLACES).tolist() == list(range(first, first + HEAT))
+    assert (keys[first:-1].view(np.int64) & PLACE_BITS).tolist() == list(range(first, first + BLOCK))
     assert np.isfinite(keys[first:-1]).all()
     assert (keys[first:-1] >= 0).all()
     assert (mass[:first] == -1).all()
@@ -178,9 +192,9 @@ def test_masses_and_times_of_a_race(below, data):
 
 
 def test_times_of_a_race_are_exponential_at_both_ends():
-    size = 400 * HEAT
+    size = 400 * BLOCK
     draws, keys, mass = stream(3, purpose="ranking"), np.zeros(size), np.zeros(size)
-    for first in range(0, size, HEAT):
+    for first in range(0, size, BLOCK):
         word = (int(draws.start) + first * int(draws.stride)) % 2**64
         race_of(first, np.zeros(size), 0.0, np.uint64(word), draws.stride, mass, keys)
     assert keys == pytest.approx(-np.log1p(-draws.uniform(size)), rel=2**-31)
@@ -190,24 +204,24 @@ def test_times_of_a_race_are_exponential_at_both_ends():
 
 
 @given(st.integers(1, 3), st.integers(0, 1000), st.integers(1, 3 * GROUP))
-def test_leaders_are_the_lowest_in_order_and_then_the_next(groups, seed, filled):
+def test_the_smallest_keys_come_in_order_and_then_the_next(groups, seed, filled):
     keys = np.full(groups * GROUP, math.inf)
     filled = min(filled, keys.size)
     keys[:filled] = np.exp(3 * normal(seed, filled))
-    expected = [*np.sort(keys[:filled]), *[math.inf] * (3 * LEADERS)]
+    expected = [*np.sort(keys[:filled]), *[math.inf] * (3 * SMALLEST)]
     last = -1.0
     for turn in range(2):
-        out = np.zeros(LEADERS + 1)
-        leaders_of(keys, groups, last, out)
-        assert out.tolist() == [*expected[turn * LEADERS : (turn + 1) * LEADERS], 0.0]
-        last = out[LEADERS - 1]
+        out = np.zeros(SMALLEST + 1)
+        smallest_of(keys, groups, last, out)
+        assert out.tolist() == [*expected[turn * SMALLEST : (turn + 1) * SMALLEST], 0.0]
+        last = out[SMALLEST - 1]
 
 
 @given(st.integers(1, 20), st.integers(0, 1000))
-def test_the_mass_behind_is_that_of_higher_keys(blocks, seed):
+def test_the_mass_above_is_that_of_higher_keys(blocks, seed):
     mass, keys = np.exp(5 * normal(seed, blocks * LANES)), normal(seed + 1, blocks * LANES)
     for limit in (keys[seed % keys.size], -9.0, 9.0):
-        assert behind_of(mass, keys, blocks, limit) == pytest.approx(math.fsum(mass[keys > limit]), rel=1e-14)
+        assert mass_above_of(mass, keys, blocks, limit) == pytest.approx(math.fsum(mass[keys > limit]), rel=1e-14)
 
 
 @kernel
@@ -229,8 +243,8 @@ def test_keys_order_as_scores_do_and_equal_ones_by_place(drawn, columns, data):
     mine = keys[:-1, column % LANES]
     assert np.isfinite(mine).all()
     assert sorted(range(len(drawn)), key=lambda i: -mine[i]) == sorted(range(len(drawn)), key=lambda i: -drawn[i])
-    bits = mine.view(np.int64) & KEY_PLACES
-    assert np.where(mine < 0, bits, KEY_PLACES - bits).tolist() == list(range(len(drawn)))
+    bits = mine.view(np.int64) & SCORE_PLACE_BITS
+    assert np.where(mine < 0, bits, SCORE_PLACE_BITS - bits).tolist() == list(range(len(drawn)))
     assert keys[-1].tolist() == [-1.0] * LANES
 
 
@@ -244,15 +258,15 @@ def test_the_highest_of_each_lane(fours, seed):
 
 @pytest.mark.parametrize("kind", [np.float64, np.int64, bool])
 @pytest.mark.parametrize("shape", [(1,), (7,), (3, 8)])
-def test_room_is_zero_and_begins_on_a_line(shape, kind):
-    made = room(*shape, kind=kind)
-    assert (made.shape, made.dtype) == (shape, kind)
-    assert made.ctypes.data % LINE == 0
-    assert not made.any()
-    whole = made
+def test_aligned_arrays_are_zero_and_begins_on_a_line(shape, kind):
+    found = aligned_zeros(*shape, dtype=kind)
+    assert (found.shape, found.dtype) == (shape, kind)
+    assert found.ctypes.data % LINE == 0
+    assert not found.any()
+    whole = found
     while whole.base is not None:
         whole = whole.base
-    end = made.ctypes.data + -(-made.nbytes // LINE) * LINE
+    end = found.ctypes.data + -(-found.nbytes // LINE) * LINE
     assert end <= whole.ctypes.data + whole.nbytes  # the rest of the last line is its own
 
 

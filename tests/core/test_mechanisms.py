@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from by_hand import far, fit, ragged
+from by_hand import far, fit, ragged, trained
 from scipy.stats import gamma, kstest, kstwo, laplace
 
 from foltr._kernels.foltr_es import outcome_number
@@ -98,7 +98,7 @@ def test_parameters_leave_a_client_within_the_radius(make_engine, clip):
     users = (behaviour(Users("informational"), grades=3),)
     privacy = Fpdgd(1.2, 0.02, clip)
     task = Task(ragged([12, 30], width=4, grades=3), 3, users, Linear(), Pdgd(), Federated(5, 4, 1), privacy, seed=1)
-    updates, _ = make_engine(task).train(np.zeros(4), np.arange(5), np.full(5, 4), round=1)
+    updates, _ = trained(make_engine(task), np.zeros(4), np.arange(5), np.full(5, 4), round=1)
     norms = np.linalg.norm(updates, axis=1)
     assert (norms <= privacy.radius * (1 + 1e-12)).all()
     assert norms.max() == pytest.approx(privacy.radius)  # the bound was at work

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from by_hand import ragged
+from by_hand import ragged, trained
 
 from foltr.clicks import Users, behaviour
 from foltr.federation.round import Central, Federated, Task, run
@@ -38,7 +38,7 @@ def test_steps_from_scores_of_any_size_are_finite(make_engine, losers, size):
     data = ragged(COUNTS, width=2, grades=3)
     made = task(data, learner=Pdgd(negatives=losers))
     start = np.array([size, -size])
-    moved, online = make_engine(made).train(start, np.arange(20), np.full(20, 5), round=1)
+    moved, online = trained(make_engine(made), start, np.arange(20), np.full(20, 5), round=1)
     assert np.isfinite(moved).all()
     # a pair weighs at most 1/4, a list has at most 25 pairs, a feature is below 1, the rate .1, and there are 5 steps
     assert np.abs(moved - start).max() <= 5 * 0.1 * 25 / 4
@@ -50,7 +50,7 @@ def test_steps_from_scores_of_any_size_are_finite(make_engine, losers, size):
 def test_hidden_units_far_in_saturation_stay_finite(make_engine, ranker):
     data = ragged(COUNTS, width=3, grades=3)
     start = np.resize([1e4, -1e4, 3e3, 0.5], ranker.size(3))
-    moved, _ = make_engine(task(data, ranker)).train(start, np.arange(6), np.full(6, 3), round=1)
+    moved, _ = trained(make_engine(task(data, ranker)), start, np.arange(6), np.full(6, 3), round=1)
     assert np.isfinite(moved).all()
 
 
@@ -105,5 +105,5 @@ def test_scores_that_differ_in_the_last_digit_only():
         np.array([[1.0], [np.nextafter(np.float32(1), np.float32(2))], [1.0]], np.float32),
         np.array([0, 1, 2], np.int8), np.array([0, 3]), np.arange(1),
     )  # fmt: skip
-    moved, _ = compiled.engine(task(data)).train(np.array([1e4]), np.arange(50), np.ones(50, np.int64), round=1)
+    moved, _ = trained(compiled.engine(task(data)), np.array([1e4]), np.arange(50), np.ones(50, np.int64), round=1)
     assert np.isfinite(moved).all()

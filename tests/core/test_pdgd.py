@@ -14,7 +14,8 @@ from by_hand import (
     pattern_probability,
     patterns,
     rankings,
-    room_for,
+    trained,
+    workspace_with,
 )
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -109,15 +110,15 @@ def clicked_lists(draw, only_one=False):
 
 def weighed(scores, shown, clicks, client, losers):
     """The list that the compiled sampler draws, and the weights of its documents by both implementations."""
-    room = room_for(scores, shown)
-    ranking = draw(room, shown, stream(2, client=client, purpose="ranking")).copy()
-    room.clicks[: len(clicks)] = clicks
-    found = pair_weights(len(ranking), losers == "all-shown", room)
+    workspace = workspace_with(scores, shown)
+    ranking = draw(workspace, shown, stream(2, client=client, purpose="ranking")).copy()
+    workspace.clicks[: len(clicks)] = clicks
+    found = pair_weights(len(ranking), losers == "all-shown", workspace)
     session = Interaction(np.zeros((len(scores), 1)), ranking, clicks, scores, 0)
     slow = list_weights(session, losers)
     assert bool(found) == bool(preferences(clicks, losers))
-    assert all(room.weights[found : len(ranking)] == 0)
-    fast = room.weights[: len(ranking)] if found else np.zeros(len(ranking))
+    assert all(workspace.weights[found : len(ranking)] == 0)
+    fast = workspace.weights[: len(ranking)] if found else np.zeros(len(ranking))
     return ranking, slow, fast
 
 
@@ -172,7 +173,7 @@ def one_query(features, grades, users, losers):
 
 def single_gradients(task, theta, people):
     """[people, P] what each of many people's first interaction adds, by the compiled engine."""
-    moved, _ = compiled.engine(task).train(theta, np.arange(people), np.ones(people, dtype=np.int64), round=1)
+    moved, _ = trained(compiled.engine(task), theta, np.arange(people), np.ones(people, dtype=np.int64), round=1)
     return moved - theta
 
 
@@ -244,7 +245,7 @@ def test_clicks_on_equally_good_documents_prefer_neither_on_average(losers, mode
 
 @pytest.mark.parametrize("gap", [0.0, 1.5, 4.0])
 def test_two_equally_good_documents_stay_where_they_are_on_average(gap):
-    users = Users(ClickTable((0.4, 0.5, 0.9), (0.2, 0.6, 0.5)), shown=2)
+    users = Users(ClickTable((0.4, 0.5, 0.9), (0.2, 0.6, 0.5)), k=2)
     task = one_query(np.array([[1.0], [0.0]], dtype=np.float32), [1, 1], users, LOSERS[0])
     found = single_gradients(task, np.array([gap]), 30_000)
     assert found.std() > 0

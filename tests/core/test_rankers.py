@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from by_hand import read_only, room_for
+from foltr._kernels.scoring import score_list
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import kstest
@@ -12,7 +13,6 @@ from scipy.stats import kstest
 from foltr._kernels.best_list import best_list, top_list
 from foltr._kernels.exponential import exp_of_nonpositive, sigmoid
 from foltr._kernels.pdgd import add_gradient, scale_back
-from foltr._kernels.scoring import score_list
 from foltr._kernels.workspace import scratch
 from foltr.rankers import Linear, Mlp
 from foltr.rng import stream

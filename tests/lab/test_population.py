@@ -34,8 +34,10 @@ def test_poisoning_clients_click_by_the_poison_table_and_the_others_do_not():
     assert after.transform is None
     assert after.pools.users.tolist() == [1, 1, 0, 0, 0]
     start, clients, steps = np.zeros(46), np.arange(5), np.full(5, 20)
-    honest, _ = compiled.engine(before).train(start, clients, steps, round=1)
-    mixed, _ = compiled.engine(after).train(start, clients, steps, round=1)
+    honest, mixed = (
+        engine.train(start, engine.prepare(clients, steps), round=1)[0]
+        for engine in (compiled.engine(before), compiled.engine(after))
+    )
     assert np.array_equal(mixed[2:], honest[2:])
     assert (mixed[:2] != honest[:2]).any(axis=1).all()
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from foltr._kernels.cohort import ClientPools
 from foltr._kernels.normalizers import weigh_list
 from foltr._kernels.pdgd import pair_weights
-from foltr._kernels.workspace import scratch
+from foltr._kernels.workspace import workspace_for
 from foltr.clicks import Users
 from foltr.errors import SpecError, StorageError
 from foltr.federation.round import Central, Federated, run
@@ -127,11 +127,11 @@ def test_runs_recorded_one_after_the_other_are_sorted_by_round():
 
 
 def weighed(scores, ranking):
-    room = scratch(len(scores), len(ranking), 0, 1)
-    room.scores[:], room.ranking[:] = scores, ranking
-    weigh_list(len(scores), len(ranking), room)
-    assert not room.listed.any()
-    return room
+    workspace = workspace_for(len(scores), len(ranking), 0, 1)
+    workspace.scores[:], workspace.ranking[:] = scores, ranking
+    weigh_list(len(scores), len(ranking), workspace)
+    assert not workspace.listed.any()
+    return workspace
 
 
 lists = st.integers(1, 12).flatmap(
@@ -145,11 +145,13 @@ lists = st.integers(1, 12).flatmap(
 @given(drawn=lists)
 def test_masses_of_a_given_list_are_right_whatever_the_scores(spread, drawn):
     scores, ranking = spread * np.array(drawn[0]), np.array(drawn[1][: drawn[2]])
-    room = weighed(scores, ranking)
+    workspace = weighed(scores, ranking)
     for rank in range(len(ranking)):
         exact = log_mass(np.delete(scores, ranking[:rank]))
-        assert np.log(room.masses[rank]) + room.shifts[rank] == pytest.approx(exact, abs=1e-9 * (1 + spread))
-        assert room.masses[rank] >= room.chosen[rank] > 0
+        assert np.log(workspace.normalizers[rank]) + workspace.shifts[rank] == pytest.approx(
+            exact, abs=1e-9 * (1 + spread)
+        )
+        assert workspace.normalizers[rank] >= workspace.chosen[rank] > 0
 
 
 @pytest.mark.parametrize("spread", [1.0, 30.0, 400.0, 1e4])
@@ -157,12 +159,12 @@ def test_masses_of_a_given_list_are_right_whatever_the_scores(spread, drawn):
 def test_weights_of_a_given_list_are_those_of_pdgd(spread, drawn, pattern):
     scores, ranking = spread * np.array(drawn[0]), np.array(drawn[1][: drawn[2]])
     clicks = np.array([bool(pattern >> rank & 1) for rank in range(len(ranking))])
-    room = weighed(scores, ranking)
-    room.clicks[:] = clicks
-    found = pair_weights(len(ranking), False, room)
+    workspace = weighed(scores, ranking)
+    workspace.clicks[:] = clicks
+    found = pair_weights(len(ranking), False, workspace)
     slow = pdgd.list_weights(pdgd.Interaction(np.empty((0, 0)), ranking, clicks, scores, 0))
     assert bool(found) == bool(pdgd.preferences(clicks))
-    assert room.weights[: len(ranking)] == pytest.approx(slow, rel=1e-7, abs=1e-12)
+    assert workspace.weights[: len(ranking)] == pytest.approx(slow, rel=1e-7, abs=1e-12)
 
 
 def test_a_log_comes_back_from_disk(tmp_path):
@@ -190,7 +192,7 @@ def test_a_recorder_refuses_what_it_cannot_write_down():
         log_of(recorder(task))
     with pytest.raises(SpecError, match="pdgd"):
         recorder(task._replace(learner=FoltrEs()))
-    with pytest.raises(SpecError, match="use pull = 0"):
+    with pytest.raises(SpecError, match="use prox_mu = 0"):
         recorder(task._replace(learner=pdgd.Pdgd(prox_mu=0.1)))
     batch = task._replace(federation=Central(8, 2))
     with pytest.raises(SpecError, match="federated"):

@@ -1,14 +1,12 @@
-"""The best documents of a list by score, in machine code; ties keep the order of the documents."""
+"""The best documents of a list by score; ties stay in the order of the documents."""
 
 import math
 
 import numpy as np
 
 from foltr._kernels.compile import kernel
-from foltr._kernels.simd.lanes import LANES
-from foltr._kernels.simd.leaders import GROUP, LEADERS, leaders
-from foltr._kernels.simd.masses import highest
-from foltr._kernels.simd.race import PLACES
+from foltr._kernels.simd import highest, smallest_k
+from foltr._kernels.simd.sizes import GROUP, LANES, PLACE_BITS, SMALLEST
 from foltr._kernels.workspace import Workspace
 from foltr.types import Array
 
@@ -16,12 +14,12 @@ _LEAST = 1e-290  # how far behind the best a key counts at least: no digit of a 
 
 
 @kernel
-def best_list(count: int, shown: int, room: Workspace) -> None:
-    """The best of the scored documents, found without branches and checked; what is in doubt is sorted plainly.
+def best_list(count: int, k: int, workspace: Workspace) -> None:
+    """The best of the scored documents, selected without branches and checked; lists that fail the check are sorted.
 
-    Keys are how far documents are behind the best, with the place in the last digits: those digits are lost.
+    Keys are distances to the best score with the document's place in the last digits: those digits are lost.
     """
-    scores, keys, ranking = room.scores, room.keys, room.ranking
+    scores, keys, ranking = workspace.scores, workspace.keys, workspace.ranking
     vectors, groups = (count + LANES - 1) // LANES, (count + GROUP - 1) // GROUP
     for i in range(count, vectors * LANES):
         scores[i] = -np.inf
@@ -29,46 +27,46 @@ def best_list(count: int, shown: int, room: Workspace) -> None:
     digits = keys.view(np.int64)
     for i in range(count):
         keys[i] = max(best - scores[i], _LEAST)
-        digits[i] = (digits[i] & ~np.int64(PLACES)) | i
+        digits[i] = (digits[i] & ~np.int64(PLACE_BITS)) | i
     for i in range(count, groups * GROUP):
         keys[i] = np.inf
     last = -1.0
-    for rank in range(0, shown, LEADERS):
-        leaders(keys, groups, last, room.leading[rank:])
-        last = room.leading[min(rank + LEADERS, shown) - 1]
-    if not (last < np.inf and _in_order(count, shown, room)):
-        top_list(scores, count, shown, ranking)
+    for rank in range(0, k, SMALLEST):
+        smallest_k(keys, groups, last, workspace.smallest[rank:])
+        last = workspace.smallest[min(rank + SMALLEST, k) - 1]
+    if not (last < np.inf and _in_order(count, k, workspace)):
+        top_list(scores, count, k, ranking)
 
 
 @kernel
-def _in_order(count: int, shown: int, room: Workspace) -> bool:
-    """Ranks the leaders; false if their scores are not in order, or if one that was left out is above the last."""
-    scores, ranking, digits = room.scores, room.ranking, room.leading.view(np.int64)
+def _in_order(count: int, k: int, workspace: Workspace) -> bool:
+    """Ranks the selected; false if their scores are not in order, or if one that was left out is above the last."""
+    scores, ranking, digits = workspace.scores, workspace.ranking, workspace.smallest.view(np.int64)
     before, falling = math.inf, True
-    for rank in range(shown):
-        ranking[rank] = digits[rank] & PLACES
+    for rank in range(k):
+        ranking[rank] = digits[rank] & PLACE_BITS
         score = scores[ranking[rank]]
         falling &= score <= before
         before = score
     above, listed_above = 0, 0
     for i in range(count):
         above += scores[i] > before
-    for rank in range(shown):
+    for rank in range(k):
         listed_above += scores[ranking[rank]] > before
     return falling and above == listed_above
 
 
 @kernel
-def top_list(scores: Array, count: int, shown: int, ranking: Array) -> None:
-    """The best documents by score; ties keep the order of the documents."""
+def top_list(scores: Array, count: int, k: int, ranking: Array) -> None:
+    """The best documents by score; ties stay in the order of the documents."""
     filled = 0
     for document in range(count):
         score = scores[document]
-        if filled == shown and not score > scores[ranking[shown - 1]]:
+        if filled == k and not score > scores[ranking[k - 1]]:
             continue
-        at = filled if filled < shown else shown - 1
+        at = filled if filled < k else k - 1
         while at > 0 and score > scores[ranking[at - 1]]:
             ranking[at] = ranking[at - 1]
             at -= 1
         ranking[at] = document
-        filled = min(filled + 1, shown)
+        filled = min(filled + 1, k)

@@ -14,7 +14,7 @@ from foltr._kernels.cache import KernelCache
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # No reference counts: a kernel works in arrays that its caller allocated, and never allocates one.
-_OPTIONS = {
+OPTIONS = {
     "nogil": True,
     "_nrt": False,
     "forceinline": True,  # one copy of every sum: compiled here or read from the cache, its digits are the same
@@ -25,13 +25,13 @@ _OPTIONS = {
 
 def kernel(function: Function) -> Function:
     """Compile `function` to machine code at its first call."""
-    compiled = numba.njit(**_OPTIONS)(function)
+    compiled = numba.njit(**OPTIONS)(function)
     compiled._cache = KernelCache(function)
     return compiled
 
 
 def inlined(function: Function) -> Function:
     """Compile a small function of numbers into the kernels that call it."""
-    compiled = numba.njit(**_OPTIONS, inline="always")(function)
+    compiled = numba.njit(**OPTIONS, inline="always")(function)
     compiled._cache = KernelCache(function)
     return compiled

@@ -1,82 +1,135 @@
-"""FOLtR-ES in machine code: what many clients measure of their perturbed rankers, in one call."""
+"""FOLtR-ES: what many clients measure of their perturbed rankers in one call, and the perturbations alone."""
 
+from typing import NamedTuple
+
+from foltr._kernels.aligned import aligned_zeros
 from foltr._kernels.best_list import best_list
 from foltr._kernels.clicks import click_list
-from foltr._kernels.cohort import Cohort, Collection, drawn_query, first_click, list_ndcg, user_at
+from foltr._kernels.cohort import (
+    Address,
+    ClickTables,
+    Cohort,
+    Collection,
+    candidates_of,
+    drawn_query,
+    first_click,
+    list_ndcg,
+    user_at,
+)
 from foltr._kernels.compile import kernel
 from foltr._kernels.prefetching import ahead, fetch
-from foltr._kernels.rng import CLICKS, PERTURBATION, PRIVATISE, QUERIES, address, uniform_at
-from foltr._kernels.scoring import score_list
-from foltr._kernels.simd.normals import NORMALS, fill_normals
+from foltr._kernels.rankers import RankerRecord, score_list
+from foltr._kernels.rng import CLICKS, PERTURBATION, PRIVATISE, QUERIES, Stream, address, uniform_at
+from foltr._kernels.simd import fill_normals
+from foltr._kernels.simd.sizes import NORMALS
 from foltr._kernels.workspace import Workspace
 from foltr.types import Array
 
 
+class Objective(NamedTuple):
+    """How a client perturbs and what it reports."""
+
+    sigma: float
+    antithetic: bool  # the second half of the interactions is under -e; else all are under +e
+    shared_rng: bool  # queries and clicks are read from the perturbation's stream
+    by_pattern: bool  # an outcome is the pattern of clicks; else the rank of the first click
+    p: float  # randomised response: probability of the true outcome
+    outcomes: Array  # values of the outcomes
+
+
+class Measurement(NamedTuple):
+    """What a call starts from and fills."""
+
+    parameters: Array  # [P]
+    perturbations: Array  # [clients, P] e / sigma
+    values: Array  # [clients, 2] mean objective under +e and -e
+    ndcg: Array  # [interactions]
+    max_rr: Array  # [interactions]
+
+
 @kernel
 def measure_clients(
-    data: Collection, cohort: Cohort, click: Array, stop: Array, seed: int, round: int, parameters: Array,
-    hidden: int, relu: bool, sigma: float, antithetic: bool, coupled: bool, by_pattern: bool, p: float,
-    outcomes: Array, room: Workspace, perturbations: Array, values: Array, ndcg: Array, max_rr: Array,
+    data: Collection, cohort: Cohort, users: ClickTables, where: Address, ranker: RankerRecord, learner: Objective,
+    measured: Measurement, workspace: Workspace,
 ) -> None:  # fmt: skip
-    """Fills perturbations [clients, P] and values [clients, 2]: the mean objective under +e and -e.
-
-    Without antithetic variates all interactions are under +e.
-    """
-    shown = click.shape[1]
-    theta = room.change
-    numbers = 1 + 2 * shown  # an interaction uses at most so many of a coupled stream
+    """Fills the perturbations, the objectives, and the online metrics of each interaction."""
+    theta, k = workspace.change, users.click.shape[1]
+    numbers = 1 + 2 * k  # an interaction uses at most so many of a shared stream
     for c in range(cohort.clients.size):
-        perturbation_at = address(seed, round, cohort.clients[c], PERTURBATION)
-        perturbation = perturbations[c]
-        fill_normals(perturbation_at[0], perturbation_at[1], (perturbation.size + NORMALS - 1) // NORMALS, room.normals)
-        for i in range(perturbation.size):
-            perturbation[i] = room.normals[i]
-        queries_at = address(seed, round, cohort.clients[c], QUERIES)
-        clicks_at = address(seed, round, cohort.clients[c], CLICKS)
-        privatise_at = address(seed, round, cohort.clients[c], PRIVATISE)
-        query_stride, click_stride, click_first = 1, 2 * shown, 0
-        if coupled:
+        client = cohort.clients[c]
+        perturbation, values = measured.perturbations[c], measured.values[c]
+        perturbation_at = address(where.seed, where.round, client, PERTURBATION)
+        fill_perturbation(perturbation_at, workspace.normals, perturbation)
+        queries_at = address(where.seed, where.round, client, QUERIES)
+        clicks_at = address(where.seed, where.round, client, CLICKS)
+        privatise_at = address(where.seed, where.round, client, PRIVATISE)
+        query_stride, click_stride, click_first = 1, 2 * k, 0
+        if learner.shared_rng:
             queries_at, clicks_at = perturbation_at, perturbation_at
             query_stride, click_stride, click_first = numbers, numbers, 1
         steps = cohort.steps[c]
-        half = (steps + 1) // 2 if antithetic else steps
-        values[c, 0], values[c, 1] = 0.0, 0.0
-        coming = drawn_query(cohort, c, queries_at[0], queries_at[1], 0)
+        half = (steps + 1) // 2 if learner.antithetic else steps
+        values[0], values[1] = 0.0, 0.0
+        coming = drawn_query(cohort, c, queries_at, 0)
         for step in range(steps):
             side = 0 if step < half else 1
             if step == 0 or step == half:
-                for i in range(parameters.size):
-                    theta[i] = parameters[i] + (1.0 - 2.0 * side) * sigma * perturbation[i]
-            query = coming
-            coming = drawn_query(cohort, c, queries_at[0], queries_at[1], (step + 1) * query_stride)
-            first = data.offsets[query]
-            count = data.offsets[query + 1] - first
-            length = min(shown, count)
+                for i in range(theta.size):
+                    theta[i] = measured.parameters[i] + (1.0 - 2.0 * side) * learner.sigma * perturbation[i]
+            listed = candidates_of(data, coming, k)
+            coming = drawn_query(cohort, c, queries_at, (step + 1) * query_stride)
             after = ahead(data.features, data.offsets[coming], data.offsets[coming + 1])
-            score_list(data.features, first, count, theta, hidden, relu, room)
-            user = user_at(cohort, c, step, click.shape[0], seed, round)
-            for portion in range(4):  # what comes while the list is made; the rest is read in order
+            score_list(data.features, listed.first, listed.documents, theta, ranker, workspace)
+            user = user_at(cohort, c, step, users, where)
+            for portion in range(4):  # arrives while the list is sorted; the rest is read in order
                 fetch(after, portion)
-            best_list(count, length, room)
-            click_list(
-                data.labels, first, room.ranking, length, click[user], stop[user],
-                clicks_at[0], clicks_at[1], click_first + step * click_stride, room.clicks,
-            )  # fmt: skip
+            best_list(listed.documents, listed.k, workspace)
+            click_list(data.labels, listed, users, user, clicks_at, click_first + step * click_stride, workspace)
             slot = cohort.slots[c] + step
-            ndcg[slot] = list_ndcg(data, query, room.ranking, length)
-            max_rr[slot] = first_click(room.clicks, length)
-            outcome = outcome_number(room.clicks, length, by_pattern)
-            if uniform_at(privatise_at[0], privatise_at[1], 2 * step) >= p:
-                other = int(uniform_at(privatise_at[0], privatise_at[1], 2 * step + 1) * (outcomes.size - 1))
-                outcome = other + 1 if other >= outcome else other
-            values[c, side] += outcomes[outcome] / (half if side == 0 else steps - half)
+            measured.ndcg[slot] = list_ndcg(data, listed, workspace.ranking)
+            measured.max_rr[slot] = first_click(workspace.clicks, listed.k)
+            outcome = outcome_number(workspace.clicks, listed.k, learner.by_pattern)
+            outcome = reported_outcome(outcome, learner, privatise_at, 2 * step)
+            values[side] += learner.outcomes[outcome] / (half if side == 0 else steps - half)
 
 
 @kernel
-def outcome_number(clicks: Array, shown: int, by_pattern: bool) -> int:
-    """Twin of `evolution.outcome_of`."""
+def fill_perturbation(stream: Stream, normals: Array, perturbation: Array) -> None:
+    """Standard normal numbers of a client's public stream; normals: a workspace of whole NORMALS."""
+    fill_normals(stream[0], stream[1], (perturbation.size + NORMALS - 1) // NORMALS, normals)
+    for i in range(perturbation.size):
+        perturbation[i] = normals[i]
+
+
+@kernel
+def fill_perturbations(clients: Array, where: Address, normals: Array, rows: Array) -> None:
+    """rows [clients, P] from the clients' public seeds, as `measure_clients` uses them."""
+    for c in range(clients.size):
+        fill_perturbation(address(where.seed, where.round, clients[c], PERTURBATION), normals, rows[c])
+
+
+def perturbations(clients: Array, *, size: int, seed: int, round: int) -> Array:
+    """[clients, P] N(0, I), before sigma; the fast form of `learners.foltr_es.perturbations`."""
+    rows = aligned_zeros(len(clients), size)
+    normals = aligned_zeros(-(-size // NORMALS) * NORMALS)
+    fill_perturbations(clients, Address(seed, round), normals, rows)
+    return rows
+
+
+@kernel
+def reported_outcome(outcome: int, learner: Objective, stream: Stream, position: int) -> int:
+    """Randomised response; see `learners.foltr_es.randomised`."""
+    if uniform_at(stream[0], stream[1], position) < learner.p:
+        return outcome
+    other = int(uniform_at(stream[0], stream[1], position + 1) * (learner.outcomes.size - 1))
+    return other + 1 if other >= outcome else other
+
+
+@kernel
+def outcome_number(clicks: Array, k: int, by_pattern: bool) -> int:
+    """See `learners.foltr_es.outcome_of`."""
     pattern = 0
-    for rank in range(min(shown, 10)):
+    for rank in range(min(k, 10)):
         if clicks[rank]:
             if not by_pattern:
                 return rank + 1

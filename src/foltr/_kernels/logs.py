@@ -1,71 +1,96 @@
-"""Recording and learning again, in machine code: local training that writes down what it sees, and its repetition."""
+"""Recorded training and its repetition: local PDGD steps that write a log, or read their searches from one.
+
+A kernel of its own beside `pdgd.train_clients`: pair weights come from the scores of the stored list, not from the
+masses of the draw, because a log has no draw, and they differ in the last digits. Recording and reading are one kernel
+with a flag and not two types, because only the same machine code repeats a training to the bit: fast floating-point
+sums of two specialisations need not agree, and a last digit that differs becomes another ranker within some thousand
+rounds.
+"""
+
+from typing import NamedTuple
 
 from foltr._kernels.clicks import click_list
-from foltr._kernels.cohort import Cohort, Collection, drawn_query, first_click, list_ndcg, user_at
+from foltr._kernels.cohort import (
+    Address,
+    Candidates,
+    ClickTables,
+    Cohort,
+    Collection,
+    candidates_of,
+    drawn_query,
+    first_click,
+    list_ndcg,
+    user_at,
+)
 from foltr._kernels.compile import kernel
 from foltr._kernels.normalizers import weigh_list
-from foltr._kernels.pdgd import DRAWS, add_gradient, pair_weights
+from foltr._kernels.pdgd import DRAWS, PdgdStep, pair_weights, scale_weights
 from foltr._kernels.plackett_luce import draw_list
 from foltr._kernels.prefetching import ahead
+from foltr._kernels.rankers import RankerRecord, add_gradient, score_list
 from foltr._kernels.rng import CLICKS, QUERIES, RANKING, address
-from foltr._kernels.scoring import score_list
 from foltr._kernels.workspace import Workspace
 from foltr.types import Array
 
 
-@kernel
-def step_clients(
-    data: Collection, cohort: Cohort, click: Array, stop: Array, seed: int, round: int, first_step: int,
-    recording: bool, parameters: Array, hidden: int, relu: bool, rate: float, all_shown: bool,
-    room: Workspace, out: Array, ndcg: Array, max_rr: Array,
-    queries: Array, rankings: Array, clicks: Array,
-) -> None:  # fmt: skip
-    """Fills out [clients, P]. The searches of client c are the rows slots[c] .. slots[c] + steps[c] of the log.
+class LoggedTraining(NamedTuple):
+    """What a call starts from and fills. The searches of client c are the rows slots[c] .. slots[c] + steps[c]."""
 
-    Recording, they are made here and written down with their online measures; else they are read. What follows is
-    the same machine code, so that learning from a log repeats the training to the bit: a last digit that differs would
-    grow into another ranker within some thousand rounds.
-    """
-    shown = rankings.shape[1]
+    recording: bool  # searches are simulated and written, with their online metrics; else they are read
+    start: Array  # [P]
+    trained: Array  # [clients, P]
+    ndcg: Array  # [rows]
+    max_rr: Array  # [rows]
+    queries: Array  # [rows]
+    rankings: Array  # [rows, k]
+    clicks: Array  # [rows, k]
+
+
+@kernel
+def train_logged(
+    data: Collection, cohort: Cohort, users: ClickTables, where: Address, ranker: RankerRecord, learner: PdgdStep,
+    log: LoggedTraining, workspace: Workspace,
+) -> None:  # fmt: skip
+    """Fills the clients' parameters after a plain step an interaction: `prox_mu`, `clip` and `summed` are not used."""
+    k = log.rankings.shape[1]
     for c in range(cohort.clients.size):
-        for p in range(parameters.size):
-            out[c, p] = parameters[p]
-        theta = out[c]
-        queries_at = address(seed, round, cohort.clients[c], QUERIES)
+        for p in range(log.start.size):
+            log.trained[c, p] = log.start[p]
+        theta = log.trained[c]
+        queries_at = address(where.seed, where.round, cohort.clients[c], QUERIES)
         for step in range(cohort.steps[c]):
             row = cohort.slots[c] + step
-            if recording:
-                queries[row] = drawn_query(cohort, c, queries_at[0], queries_at[1], first_step + step)
-            first = data.offsets[queries[row]]
-            count = data.offsets[queries[row] + 1] - first
-            length = min(shown, count)
-            score_list(data.features, first, count, theta, hidden, relu, room)
-            if recording:
-                user = user_at(cohort, c, first_step + step, click.shape[0], seed, round)
-                search(data, first, count, length, click[user], stop[user], seed, round, cohort.clients[c],
-                       first_step + step, room)  # fmt: skip
-                ndcg[row] = list_ndcg(data, queries[row], room.ranking, length)
-                max_rr[row] = first_click(room.clicks, length)
-                for rank in range(length):
-                    rankings[row, rank] = room.ranking[rank]
-                    clicks[row, rank] = room.clicks[rank]
-            for rank in range(length):
-                room.ranking[rank] = rankings[row, rank]
-                room.clicks[rank] = clicks[row, rank]
-            weigh_list(count, length, room)
-            weighed = pair_weights(length, all_shown, room)
-            if weighed > 0:
-                add_gradient(data.features, first, weighed, theta, hidden, relu, rate, room, theta)
+            if log.recording:
+                log.queries[row] = drawn_query(cohort, c, queries_at, where.first_step + step)
+            listed = candidates_of(data, log.queries[row], k)
+            score_list(data.features, listed.first, listed.documents, theta, ranker, workspace)
+            if log.recording:
+                search(data, cohort, c, step, listed, users, where, workspace)
+                log.ndcg[row] = list_ndcg(data, listed, workspace.ranking)
+                log.max_rr[row] = first_click(workspace.clicks, listed.k)
+                for rank in range(listed.k):
+                    log.rankings[row, rank] = workspace.ranking[rank]
+                    log.clicks[row, rank] = workspace.clicks[rank]
+            for rank in range(listed.k):
+                workspace.ranking[rank] = log.rankings[row, rank]
+                workspace.clicks[rank] = log.clicks[row, rank]
+            weigh_list(listed.documents, listed.k, workspace)
+            reach = pair_weights(listed.k, learner.all_shown, workspace)
+            if reach > 0:
+                scale_weights(data, listed, reach, learner.learning_rate, workspace)
+                add_gradient(data.features, reach, theta, ranker, workspace, theta)
 
 
 @kernel
 def search(
-    data: Collection, first: int, count: int, length: int, click: Array, stop: Array, seed: int, round: int,
-    client: int, step: int, room: Workspace,
+    data: Collection, cohort: Cohort, c: int, step: int, listed: Candidates, users: ClickTables, where: Address,
+    workspace: Workspace,
 ) -> None:  # fmt: skip
-    """One person's list and clicks, from the same random numbers as in `train_clients`."""
-    ranking_at = address(seed, round, client, RANKING)
-    clicks_at = address(seed, round, client, CLICKS)
-    draw_list(count, length, ranking_at[0], ranking_at[1], step * DRAWS, room, ahead(data.features, first, first))
-    position = 2 * step * click.shape[0]
-    click_list(data.labels, first, room.ranking, length, click, stop, clicks_at[0], clicks_at[1], position, room.clicks)
+    """A client's list and clicks, from the same random numbers as in `train_clients`."""
+    ranking_at = address(where.seed, where.round, cohort.clients[c], RANKING)
+    clicks_at = address(where.seed, where.round, cohort.clients[c], CLICKS)
+    number = where.first_step + step
+    user = user_at(cohort, c, number, users, where)
+    nothing = ahead(data.features, listed.first, listed.first)
+    draw_list(listed.documents, listed.k, ranking_at, number * DRAWS, workspace, nothing)
+    click_list(data.labels, listed, users, user, clicks_at, 2 * number * users.click.shape[1], workspace)

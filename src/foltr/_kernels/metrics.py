@@ -1,4 +1,4 @@
-"""Quality of many rankers at once in machine code: a lane for each ranker."""
+"""Quality of many rankers at once: a lane for each ranker."""
 
 import itertools
 from collections.abc import Callable
@@ -6,14 +6,14 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from foltr._kernels.aligned import aligned_zeros
 from foltr._kernels.compile import inlined, kernel
-from foltr._kernels.simd.keys import PLACES, fill_keys, highest_in_lanes
-from foltr._kernels.simd.lanes import LANES
-from foltr._kernels.simd.room import room
+from foltr._kernels.simd import fill_keys, highest_in_lanes
+from foltr._kernels.simd.sizes import LANES, SCORE_PLACE_BITS
 from foltr.metrics import gain_table
 from foltr.types import Array
 
-_BLOCK = 8192  # documents scored at once: their scores stay near the processor
+_BLOCK = 8192  # documents scored at once: their scores stay in the cache
 
 Empty = Literal["skip", "zero"]
 
@@ -23,8 +23,8 @@ class Quality(NamedTuple):
     mrr: Array  # [rankers] 1 / rank of the first document of grade >= 1 within 10
 
 
-class Room(NamedTuple):
-    """Room to rank one query's documents in, for LANES rankers at once."""
+class LaneWorkspace(NamedTuple):
+    """For ranking one query's documents by LANES rankers at once."""
 
     keys: Array  # [longest list + 3, LANES]
     best: Array  # [LANES]
@@ -32,8 +32,8 @@ class Room(NamedTuple):
     reciprocal: Array  # [LANES]
 
 
-def room_for(longest: int) -> Room:
-    return Room(room(longest + 3, LANES), room(LANES), room(LANES), room(LANES))
+def lane_workspace(longest: int) -> LaneWorkspace:
+    return LaneWorkspace(aligned_zeros(longest + 3, LANES), *(aligned_zeros(LANES) for _ in range(3)))
 
 
 @kernel
@@ -54,7 +54,7 @@ def fill_ideal(labels: Array, offsets: Array, gains: Array, counts: Array, best:
 
 @kernel
 def add_quality(
-    scores: Array, labels: Array, offsets: Array, ideal: Array, gains: Array, room: Room, totals: Array
+    scores: Array, labels: Array, offsets: Array, ideal: Array, gains: Array, workspace: LaneWorkspace, totals: Array
 ) -> None:
     """totals [2, rankers] += nDCG and MRR of each query; scores start at the first query's first document."""
     for q in range(ideal.size):
@@ -62,38 +62,38 @@ def add_quality(
             first, count = offsets[q] - offsets[0], offsets[q + 1] - offsets[q]
             grades = labels[offsets[q] : offsets[q + 1]]
             for ranker in range(0, scores.shape[1], LANES):
-                fill_keys(scores, first, count, ranker, room.keys)
+                fill_keys(scores, first, count, ranker, workspace.keys)
                 lanes = min(LANES, scores.shape[1] - ranker)
-                _add_lists(grades, lanes, ideal[q], gains, room, totals[:, ranker:])
+                _add_lists(grades, lanes, ideal[q], gains, workspace, totals[:, ranker:])
 
 
 @kernel
-def _add_lists(grades: Array, lanes: int, ideal: float, gains: Array, room: Room, totals: Array) -> None:
+def _add_lists(grades: Array, lanes: int, ideal: float, gains: Array, workspace: LaneWorkspace, totals: Array) -> None:
     """Takes the highest key of every lane away, rank by rank."""
     rows = (grades.size + 3) // 4 * 4
     for row in range(grades.size, rows):
         for lane in range(LANES):
-            room.keys[row, lane] = -np.inf
+            workspace.keys[row, lane] = -np.inf
     for lane in range(LANES):
-        room.dcg[lane], room.reciprocal[lane] = 0.0, 0.0
+        workspace.dcg[lane], workspace.reciprocal[lane] = 0.0, 0.0
     for rank in range(min(gains.shape[1], grades.size)):
-        highest_in_lanes(room.keys, rows, room.best)
+        highest_in_lanes(workspace.keys, rows, workspace.best)
         for lane in range(LANES):
-            document = document_of(room.best[lane])
-            room.keys[document, lane] = -np.inf
+            document = document_of(workspace.best[lane])
+            workspace.keys[document, lane] = -np.inf
             grade = grades[document]
-            room.dcg[lane] += gains[grade, rank]
-            room.reciprocal[lane] = max(room.reciprocal[lane], (grade > 0) / (rank + 1.0))
+            workspace.dcg[lane] += gains[grade, rank]
+            workspace.reciprocal[lane] = max(workspace.reciprocal[lane], (grade > 0) / (rank + 1.0))
     for lane in range(lanes):
-        totals[0, lane] += room.dcg[lane] / ideal
-        totals[1, lane] += room.reciprocal[lane]
+        totals[0, lane] += workspace.dcg[lane] / ideal
+        totals[1, lane] += workspace.reciprocal[lane]
 
 
 @inlined
 def document_of(key: float) -> int:
     """The place that a key holds."""
     bits = np.float64(key).view(np.int64)
-    return int(bits & PLACES if bits < 0 else PLACES - (bits & PLACES))
+    return int(bits & SCORE_PLACE_BITS if bits < 0 else SCORE_PLACE_BITS - (bits & SCORE_PLACE_BITS))
 
 
 def ideal_dcg(labels: Array, offsets: Array, grades: int) -> Array:
@@ -115,14 +115,14 @@ def evaluate(
     """Quality of many rankers; score(features [n, d]) -> float32 [n, rankers]."""
     ideal = ideal_dcg(labels, offsets, grades)
     counted = max(int(np.count_nonzero(ideal)) if empty == "skip" else len(ideal), 1)
-    room = room_for(int(np.diff(offsets).max(initial=0)))
+    workspace = lane_workspace(int(np.diff(offsets).max(initial=0)))
     totals: Array | None = None
     for first, last in _blocks(offsets):
         scores = score(features[offsets[first] : offsets[last]])
         if totals is None:
             totals = np.zeros((2, scores.shape[1]))
         part = offsets[first : last + 1]
-        add_quality(scores, labels, part, ideal[first:last], gain_table(grades), room, totals)
+        add_quality(scores, labels, part, ideal[first:last], gain_table(grades), workspace, totals)
     if totals is None:
         totals = np.zeros((2, 1))
     return Quality(totals[0] / counted, totals[1] / counted)

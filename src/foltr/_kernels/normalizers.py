@@ -1,4 +1,4 @@
-"""What a list leaves for its pairs: the mass of each document shown, and the mass that remained before its rank."""
+"""Masses and normalizers of a list under the current scores, as pair weights need them."""
 
 import math
 
@@ -8,17 +8,17 @@ from foltr._kernels.compile import kernel
 from foltr._kernels.exponential import exp_of_nonpositive
 from foltr._kernels.workspace import Workspace
 
-FADED = 1e-100  # of the largest mass: where a shown document has less, ranks get scales of their own
+UNDERFLOW = 1e-100  # of the largest mass: where a listed document has less, ranks get shifts of their own
 
 
 @kernel
-def weigh_list(count: int, shown: int, room: Workspace) -> None:
-    """What `draw_list` leaves for a drawn list, for one that is given: masses at each rank under the current scores.
+def weigh_list(count: int, k: int, workspace: Workspace) -> None:
+    """For a given list what `draw_list` leaves for a drawn one.
 
     Summed from the last rank upwards, so that nothing is ever subtracted.
     """
-    scores, ranking, listed = room.scores, room.ranking, room.listed
-    mark(shown, True, room)
+    scores, ranking, listed = workspace.scores, workspace.ranking, workspace.listed
+    mark(k, True, workspace)
     top = -np.inf
     for i in range(count):
         top = max(top, scores[i])
@@ -26,27 +26,28 @@ def weigh_list(count: int, shown: int, room: Workspace) -> None:
     for i in range(count):
         mass = exp_of_nonpositive(scores[i] - top)
         remaining += 0.0 if listed[i] else mass
-    faded = False
-    for rank in range(shown - 1, -1, -1):
-        room.chosen[rank] = exp_of_nonpositive(scores[ranking[rank]] - top)
-        faded |= room.chosen[rank] < FADED
-        remaining += room.chosen[rank]
-        room.masses[rank] = remaining
-        room.shifts[rank] = top
-    mark(shown, False, room)
-    if faded:
-        weigh_across_scales(count, shown, room)
+    underflow = False
+    for rank in range(k - 1, -1, -1):
+        workspace.chosen[rank] = exp_of_nonpositive(scores[ranking[rank]] - top)
+        underflow |= workspace.chosen[rank] < UNDERFLOW
+        remaining += workspace.chosen[rank]
+        workspace.normalizers[rank] = remaining
+        workspace.shifts[rank] = top
+    mark(k, False, workspace)
+    if underflow:
+        weigh_across_scales(count, k, workspace)
 
 
 @kernel
-def weigh_across_scales(count: int, shown: int, room: Workspace) -> None:
-    """The same where a shown document has next to no mass beside the others: a list that was drawn once need not be
-    likely now. A rank's shift is the best score that remains there, less the rank: no two are alike, so that
-    `pair_weights` compares scores and not masses that have faded.
+def weigh_across_scales(count: int, k: int, workspace: Workspace) -> None:
+    """The same where the mass of a listed document underflows: a list that was drawn once need not be likely now.
+
+    A rank's shift is the best score that remains there, less the rank: no two are alike, so that `pair_weights`
+    compares scores and not masses.
     """
-    scores, ranking, listed = room.scores, room.ranking, room.listed
-    mark(shown, True, room)
-    top = scores[ranking[shown - 1]]
+    scores, ranking, listed = workspace.scores, workspace.ranking, workspace.listed
+    mark(k, True, workspace)
+    top = scores[ranking[k - 1]]
     for i in range(count):
         if not listed[i]:
             top = max(top, scores[i])
@@ -54,21 +55,21 @@ def weigh_across_scales(count: int, shown: int, room: Workspace) -> None:
     for i in range(count):
         if not listed[i]:
             remaining += exp_of_nonpositive(scores[i] - top)
-    mark(shown, False, room)
-    for rank in range(shown - 1, -1, -1):
+    mark(k, False, workspace)
+    for rank in range(k - 1, -1, -1):
         score = scores[ranking[rank]]
         if score > top:
             remaining *= exp_of_nonpositive(top - score)
             top = score
         mass, stretch = exp_of_nonpositive(score - top), math.exp(rank)
         remaining += mass
-        room.chosen[rank] = mass * stretch
-        room.masses[rank] = remaining * stretch
-        room.shifts[rank] = top - rank
+        workspace.chosen[rank] = mass * stretch
+        workspace.normalizers[rank] = remaining * stretch
+        workspace.shifts[rank] = top - rank
 
 
 @kernel
-def mark(shown: int, listed: bool, room: Workspace) -> None:
+def mark(k: int, listed: bool, workspace: Workspace) -> None:
     """Which documents are in the list; none is marked between lists."""
-    for rank in range(shown):
-        room.listed[room.ranking[rank]] = listed
+    for rank in range(k):
+        workspace.listed[workspace.ranking[rank]] = listed

@@ -1,7 +1,7 @@
-"""Drawing a Plackett-Luce list in machine code: the twin of `plackett_luce`.
+"""Drawing a Plackett-Luce list from the same numbers as `rankers.plackett_luce`.
 
-The masses that remain at a rank are summed from the last rank upwards, never found by subtraction: no digits are lost
-whatever the scores.
+The normalizer of a rank is summed from the last rank upwards, never by subtraction: no digits are lost whatever the
+scores.
 """
 
 import math
@@ -10,67 +10,64 @@ import numpy as np
 
 from foltr._kernels.best_list import top_list
 from foltr._kernels.compile import kernel
-from foltr._kernels.normalizers import FADED, weigh_across_scales
+from foltr._kernels.normalizers import UNDERFLOW, weigh_across_scales
 from foltr._kernels.prefetching import Ahead, fetch
-from foltr._kernels.rng import uniform_at
-from foltr._kernels.simd.lanes import LANES
-from foltr._kernels.simd.leaders import GROUP, LEADERS, leaders
-from foltr._kernels.simd.masses import highest, mass_behind
-from foltr._kernels.simd.race import HEAT, PLACES, race
+from foltr._kernels.rng import Stream, uniform_at
+from foltr._kernels.simd import exponential_race, highest, mass_above, smallest_k
+from foltr._kernels.simd.sizes import BLOCK, GROUP, LANES, PLACE_BITS, SMALLEST
 from foltr._kernels.workspace import Workspace
 
 
 @kernel
-def draw_list(
-    count: int, shown: int, start: np.uint64, stride: np.uint64, position: int, room: Workspace, coming: Ahead
-) -> None:
-    """A Plackett-Luce list of the scored documents, with what pair weights need to know of each rank."""
-    scores, mass, keys = room.scores, room.mass, room.keys
-    heats, groups = (count + HEAT - 1) // HEAT, (count + GROUP - 1) // GROUP
-    for i in range(count, heats * HEAT):
+def draw_list(count: int, k: int, stream: Stream, position: int, workspace: Workspace, coming: Ahead) -> None:
+    """A Plackett-Luce list of the scored documents, with the masses and normalizers that pair weights need."""
+    scores, mass, keys = workspace.scores, workspace.mass, workspace.keys
+    start, stride = stream
+    blocks, groups = (count + BLOCK - 1) // BLOCK, (count + GROUP - 1) // GROUP
+    for i in range(count, blocks * BLOCK):
         scores[i] = -np.inf
-    for i in range(heats * HEAT, groups * GROUP):
+    for i in range(blocks * BLOCK, groups * GROUP):
         keys[i] = np.inf
     shift = highest(scores, (count + LANES - 1) // LANES)
     word = np.uint64(start) + np.uint64(position) * np.uint64(stride)
-    for first in range(0, heats * HEAT, HEAT):
-        fetch(coming, first // HEAT)
-        race(first, scores, shift, word + np.uint64(first) * np.uint64(stride), np.uint64(stride), mass, keys)
-    fetch(coming, heats)
+    for first in range(0, blocks * BLOCK, BLOCK):
+        fetch(coming, first // BLOCK)
+        exponential_race(
+            first, scores, shift, word + np.uint64(first) * np.uint64(stride), np.uint64(stride), mass, keys
+        )
+    fetch(coming, blocks)
     last = -1.0
-    for rank in range(0, shown, LEADERS):
-        leaders(keys, groups, last, room.leading[rank:])
-        last = room.leading[min(rank + LEADERS, shown) - 1]
-    remaining = mass_behind(mass, keys, (count + LANES - 1) // LANES, last)
-    digits, faded = room.leading.view(np.int64), False
-    for rank in range(shown - 1, -1, -1):
-        document = digits[rank] & PLACES
-        room.ranking[rank] = document
-        room.chosen[rank] = mass[document]
-        faded |= not mass[document] > FADED
+    for rank in range(0, k, SMALLEST):
+        smallest_k(keys, groups, last, workspace.smallest[rank:])
+        last = workspace.smallest[min(rank + SMALLEST, k) - 1]
+    remaining = mass_above(mass, keys, (count + LANES - 1) // LANES, last)
+    digits, underflow = workspace.smallest.view(np.int64), False
+    for rank in range(k - 1, -1, -1):
+        document = digits[rank] & PLACE_BITS
+        workspace.ranking[rank] = document
+        workspace.chosen[rank] = mass[document]
+        underflow |= not mass[document] > UNDERFLOW
         remaining += mass[document]
-        room.masses[rank] = remaining
-        room.shifts[rank] = shift
-    if faded:
-        draw_across_scales(count, shown, start, stride, position, room)
+        workspace.normalizers[rank] = remaining
+        workspace.shifts[rank] = shift
+    if underflow:
+        draw_across_scales(count, k, stream, position, workspace)
 
 
 @kernel
-def draw_across_scales(
-    count: int, shown: int, start: np.uint64, stride: np.uint64, position: int, room: Workspace
-) -> None:
-    """The same list where documents are shown that have next to no mass beside the best: by logarithms.
+def draw_across_scales(count: int, k: int, stream: Stream, position: int, workspace: Workspace) -> None:
+    """The same list by logarithms, where the mass of a listed document underflows beside the best.
 
-    Where scores are no numbers all documents are alike: a list must come to an end.
+    If a score is NaN or infinite, all documents count alike, so that drawing ends.
     """
-    scores, keys = room.scores, room.keys
-    numbers = True
+    scores, keys = workspace.scores, workspace.keys
+    finite = True
     for i in range(count):
-        numbers &= math.isfinite(scores[i])
-    if not numbers:
+        finite &= math.isfinite(scores[i])
+    if not finite:
         for i in range(count):
             scores[i] = 0.0
     for i in range(count):
-        keys[i] = scores[i] - math.log(-math.log1p(-uniform_at(start, stride, position + i)))
-    top_list(keys, count, shown, room.ranking)
-    weigh_across_scales(count, shown, room)
+        keys[i] = scores[i] - math.log(-math.log1p(-uniform_at(stream[0], stream[1], position + i)))
+    top_list(keys, count, k, workspace.ranking)
+    weigh_across_scales(count, k, workspace)

@@ -1,10 +1,10 @@
-"""Fetching the features of the list that comes next from memory, while this one is worked on."""
+"""Fetching the features of the next list from memory while this one is worked on."""
 
 from typing import NamedTuple
 
+from foltr._kernels.aligned import LINE
 from foltr._kernels.compile import kernel
-from foltr._kernels.simd.prefetch import prefetch
-from foltr._kernels.simd.room import LINE
+from foltr._kernels.simd import prefetch
 from foltr.types import Array
 
 _LINE = LINE // 4  # features in a line of the processor's cache
@@ -12,7 +12,7 @@ _PORTION = 16 * _LINE  # as many as a processor waits for at a time
 
 
 class Ahead(NamedTuple):
-    """Features of the list that comes next."""
+    """Features of the next list."""
 
     flat: Array
     begin: int
@@ -27,7 +27,7 @@ def ahead(features: Array, first: int, last: int) -> Ahead:
 
 @kernel
 def fetch(coming: Ahead, portion: int) -> None:
-    """Asks for the next portion. Scoring reads on by itself: in order, which processors foresee."""
+    """Prefetches a portion. Scoring needs no prefetch of its own: it reads in order, which processors predict."""
     begin = coming.begin + portion * _PORTION
     for line in range(begin, min(begin + _PORTION, coming.end), _LINE):
         prefetch(coming.flat, line)

@@ -12,6 +12,8 @@ QUERIES, RANKING, CLICKS, NOISE, PRIVATISE, COHORT, PERTURBATION, START, DATA, C
     PURPOSES.values()
 )
 
+Stream = tuple[np.uint64, np.uint64]  # start and stride, as `address` has them
+
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _TO_UNIT = 2.0**-53
 

@@ -22,7 +22,7 @@ def exponential(builder: Any, word: Any) -> Any:
 
 
 def _mixed(builder: Any, word: Any) -> Any:
-    """53 digits, the twin of `rng.mix`."""
+    """53 digits, as `rng.mix` makes them."""
     size = word.type.count
     for shift, factor in ((30, FIRST_FACTOR), (27, SECOND_FACTOR)):
         word = builder.mul(builder.xor(word, builder.lshr(word, words(shift, size))), words(factor, size))

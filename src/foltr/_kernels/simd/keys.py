@@ -12,9 +12,9 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from foltr._kernels.simd import lanes
-from foltr._kernels.simd.lanes import DOUBLES, FLOATS, LANES, WORDS, arrays, constant, words
+from foltr._kernels.simd.lanes import DOUBLES, FLOATS, WORDS, arrays, constant, words
+from foltr._kernels.simd.sizes import LANES, SCORE_PLACE_BITS
 
-PLACES = (1 << 29) - 1
 _ZERO = 2.0**-1000  # stands for a score of 0; nearer to it than any other single
 _TOP = 2.0**1000  # stands for infinity; beyond any other single
 
@@ -47,7 +47,7 @@ def _key(builder: Any, scores: Any, document: Any) -> Any:
     value = builder.select(builder.fcmp_ordered("==", value, constant(0.0)), constant(_ZERO), value)
     negative = builder.fcmp_ordered("<", value, constant(0.0))
     place = lanes.spread(builder, document)
-    backwards = builder.sub(words(PLACES), place)
+    backwards = builder.sub(words(SCORE_PLACE_BITS), place)
     bits = builder.or_(builder.bitcast(value, WORDS), builder.select(negative, place, backwards))
     return builder.bitcast(bits, DOUBLES)
 
@@ -68,9 +68,13 @@ def highest_in_lanes(typing: Any, keys: Any, rows: Any, best: Any) -> Any:  # no
 
         so_far = [cgutils.alloca_once_value(builder, row(index(k))) for k in range(4)]
         with cgutils.for_range_slice(builder, index(4), arguments[1], index(4), index) as (position, _):
-            for k, kept in enumerate(so_far):
-                builder.store(lanes.higher(builder, builder.load(kept), row(builder.add(position, index(k)))), kept)
-        found = functools.reduce(functools.partial(lanes.higher, builder), [builder.load(kept) for kept in so_far])
+            for k, highest in enumerate(so_far):
+                builder.store(
+                    lanes.higher(builder, builder.load(highest), row(builder.add(position, index(k)))), highest
+                )
+        found = functools.reduce(
+            functools.partial(lanes.higher, builder), [builder.load(highest) for highest in so_far]
+        )
         lanes.store(builder, found, result.data, index(0))
         return context.get_dummy_value()
 

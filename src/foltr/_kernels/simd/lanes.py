@@ -1,11 +1,12 @@
-"""Vectors of LANES numbers, as the makers of machine code in this folder use them."""
+"""Vectors of LANES numbers in LLVM IR, for the intrinsics of this folder."""
 
 from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils
 
-LANES = 8  # doubles in the works at once
+from foltr._kernels.simd.sizes import LANES
+
 DOUBLE, INT = ir.DoubleType(), ir.IntType(32)
 DOUBLES, FLOATS = ir.VectorType(DOUBLE, LANES), ir.VectorType(ir.FloatType(), LANES)
 WORD = ir.IntType(64)

@@ -10,10 +10,10 @@ from numba.extending import intrinsic
 from foltr._kernels.simd import lanes
 from foltr._kernels.simd.draws import exponential, uniform
 from foltr._kernels.simd.elementary import cosine_and_sine
-from foltr._kernels.simd.lanes import DOUBLE, INT, LANES, WORD, arrays, constant
+from foltr._kernels.simd.lanes import DOUBLE, INT, WORD, arrays, constant
+from foltr._kernels.simd.sizes import NORMALS
 
-PAIRS = 3 * LANES  # side by side: one vector alone would wait for itself
-NORMALS = 2 * PAIRS  # made together
+_PAIRS = NORMALS // 2
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -22,16 +22,16 @@ def fill_normals(typing: Any, word: Any, stride: Any, groups: Any, out: Any) -> 
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         (result,) = arrays(context, builder, signature, arguments, 3)
-        index, doubles = arguments[2].type, ir.VectorType(DOUBLE, PAIRS)
-        root = lanes.function(builder, f"llvm.sqrt.v{PAIRS}f64", doubles, [doubles])
-        first, stride = (lanes.spread(builder, arguments[k], PAIRS) for k in (0, 1))
-        even = ir.Constant(ir.VectorType(WORD, PAIRS), list(range(0, NORMALS, 2)))
-        paired = ir.Constant(ir.VectorType(INT, NORMALS), [k // 2 + PAIRS * (k % 2) for k in range(NORMALS)])
+        index, doubles = arguments[2].type, ir.VectorType(DOUBLE, _PAIRS)
+        root = lanes.function(builder, f"llvm.sqrt.v{_PAIRS}f64", doubles, [doubles])
+        first, stride = (lanes.spread(builder, arguments[k], _PAIRS) for k in (0, 1))
+        even = ir.Constant(ir.VectorType(WORD, _PAIRS), list(range(0, NORMALS, 2)))
+        paired = ir.Constant(ir.VectorType(INT, NORMALS), [k // 2 + _PAIRS * (k % 2) for k in range(NORMALS)])
         with cgutils.for_range_slice(builder, index(0), arguments[2], index(1), index) as (group, _):
             position = builder.mul(group, index(NORMALS))
-            place = builder.add(lanes.spread(builder, position, PAIRS), even)
+            place = builder.add(lanes.spread(builder, position, _PAIRS), even)
             at = builder.add(first, builder.mul(stride, place))
-            radius = builder.call(root, [builder.fmul(exponential(builder, at), constant(2.0, PAIRS))])
+            radius = builder.call(root, [builder.fmul(exponential(builder, at), constant(2.0, _PAIRS))])
             parts = cosine_and_sine(builder, uniform(builder, builder.add(at, stride)))
             both = builder.shuffle_vector(*(builder.fmul(radius, part) for part in parts), paired)
             lanes.store(builder, both, result.data, position)

@@ -9,18 +9,9 @@ from llvmlite import ir
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from foltr._kernels.compile import inlined
 from foltr._kernels.simd import lanes
-from foltr._kernels.simd.lanes import DOUBLES, FLOATS, INT, LANES, MASK, SINGLES, arrays
-
-ROWS = 4  # documents in the works at once
-
-
-@inlined
-def rows_at(first: int, document: int, count: int, width: int) -> tuple[int, int, int, int]:
-    """Where ROWS documents of a list begin; past the last one it comes again."""
-    at, more = (first + document) * width, count - 1 - document
-    return at, at + min(1, more) * width, at + min(2, more) * width, at + min(3, more) * width
+from foltr._kernels.simd.lanes import DOUBLES, FLOATS, INT, MASK, SINGLES, arrays
+from foltr._kernels.simd.sizes import LANES, ROWS
 
 
 @intrinsic  # type: ignore[untyped-decorator]

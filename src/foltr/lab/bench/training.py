@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from foltr._kernels.scoring import dot_products
+from foltr._kernels.bandwidth import dot_products
 from foltr.clicks import Users, click_model
+from foltr.federation.schedule import Members
 from foltr.lab.bench import numpy_reference
 from foltr.lab.bench.stopwatch import in_turns
 from foltr.lab.simulation import compiled
@@ -55,7 +56,8 @@ def measure_training(shape: Shape, data: Dataset, turns: int) -> dict[str, Any]:
     order = stream(1, purpose="queries").integers(len(data.offsets) - 1, count)
     works: list[Callable[[], Any]] = [_twin(shape, data, theta)]
     for threads in THREADS:
-        works.append(partial(compiled.engine(task, threads).train, theta, clients, steps, round=1))
+        engine = compiled.engine(task, threads)
+        works.append(partial(engine.train, theta, engine.prepare(Members(clients, steps)), round=1))
         works.append(partial(_score, data, order, theta, threads))
     slow, *others = in_turns(works, turns)
     training, scoring = others[::2], others[1::2]
@@ -86,7 +88,8 @@ def task_of(shape: Shape, data: Dataset) -> Task:
 def trained(shape: Shape, data: Dataset) -> Array:
     """A trained ranker to start from, so that lists are as concentrated as they are in use."""
     start, engine = np.zeros(data.features.shape[1]), compiled.engine(task_of(shape, data))
-    parameters: Array = engine.train(start, np.arange(1), np.array([3000]), round=1)[0][0]
+    cohort = engine.prepare(Members(np.arange(1), np.array([3000])))
+    parameters: Array = engine.train(start, cohort, round=1)[0][0]
     return parameters
 
 

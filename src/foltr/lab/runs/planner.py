@@ -162,7 +162,8 @@ def _median_norm(simulation: Simulation, interactions: int) -> float:
     """Median norm of a first update, over some clients."""
     engine, clients = simulation.engines[SELECTION_SEEDS[0]], np.arange(min(simulation.clients, _LOCAL_ONLY))
     start = _start(simulation)
-    moved, _ = engine.train(start, clients, np.full(len(clients), interactions), round=1)
+    cohort = engine.prepare(Members(clients, np.full(len(clients), interactions)))
+    moved, _ = engine.train(start, cohort, round=1)
     return max(float(np.median(np.sqrt(np.square(moved - start).sum(axis=1)))), 1e-3)
 
 
@@ -230,8 +231,9 @@ def _schedule(simulation: Simulation, candidate: Candidate, seed: int) -> Schedu
 def _local_only(simulation: Simulation, seed: int) -> float:
     """Mean quality of clients who learn from their own searches only."""
     clients = np.arange(min(simulation.clients, _LOCAL_ONLY))
-    steps = np.full(len(clients), simulation.target.total)
-    models, _ = simulation.engines[seed].train(_start(simulation), clients, steps, round=1)
+    engine = simulation.engines[seed]
+    cohort = engine.prepare(Members(clients, np.full(len(clients), simulation.target.total)))
+    models, _ = engine.train(_start(simulation), cohort, round=1)
     return float(np.mean(_quality(simulation, models)))
 
 

@@ -3,19 +3,19 @@
 import itertools
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from foltr._kernels.cohort import Cohort, Collection, collection_of
-from foltr._kernels.foltr_es import measure_clients
-from foltr._kernels.pdgd import train_clients
-from foltr._kernels.workspace import Workspace, scratch
-from foltr.lab.simulation.task import ClientPools, Task, everything
+from foltr._kernels.cohort import Address, ClickTables, Cohort, Collection, collection_of
+from foltr._kernels.foltr_es import Measurement, Objective, measure_clients
+from foltr._kernels.pdgd import PdgdStep, Training, train_clients
+from foltr._kernels.rankers import RankerRecord, hidden_units, ranker_record
+from foltr._kernels.workspace import Workspace, workspace_for
+from foltr.lab.simulation.task import ClientPools, Task, click_tables, everything
 from foltr.learners.foltr_es import FoltrEs, outcomes
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.mechanisms import RandomizedResponse
-from foltr.rankers import Mlp
 from foltr.types import Array, OnlineMetrics
 
 Job: TypeAlias = tuple[Cohort, slice]  # what a thread does at a time: for whom, into which rows
@@ -23,85 +23,86 @@ _SHARE = 2000  # interactions that are worth a call
 _SHARES = 8  # of each thread at most: one that is held up leaves more to the others
 
 
+class Prepared(NamedTuple):
+    """A cohort as kernels take it, divided among threads; good for any round."""
+
+    clients: Array  # [n]
+    steps: Array  # [n]
+    interactions: int
+    jobs: list[Job]
+
+
 class Batches(NamedTuple):
     """A task with what its kernels work in."""
 
     task: Task
     data: Collection
-    click: Array  # [behaviours, shown, grades]
-    stop: Array  # [behaviours, grades]
-    rooms: list[Workspace]  # one a thread
+    users: ClickTables
+    ranker: RankerRecord
+    workspaces: list[Workspace]  # one a thread
     threads: ThreadPoolExecutor | None
-    shape: tuple[int, bool]  # what kernels know of the ranker
-    latest: list[Any]  # clients, steps, and what was made of them
+
+    def prepare(self, clients: Array, steps: Array) -> Prepared:
+        """Who does what: to be done once for a cohort that comes again."""
+        clients, steps = np.asarray(clients, np.int64), np.asarray(steps, np.int64)
+        return Prepared(clients, steps, int(steps.sum()), list(self._divided(clients, steps)))
 
     def train(
-        self, parameters: Array, clients: Array, steps: Array, *, round: int, first_step: int = 0, summed: bool = False
+        self, parameters: Array, prepared: Prepared, *, round: int, first_step: int = 0, summed: bool = False
     ) -> tuple[Array, OnlineMetrics]:
         learner, task = self.task.learner, self.task
         assert isinstance(learner, Pdgd)
         starts = parameters if parameters.ndim == 2 else parameters[None]  # [1 or clients, P]
-        out = np.empty((len(clients), starts.shape[1]))
-        jobs, online = self._begin(clients, steps)
+        trained = np.empty((len(prepared.clients), starts.shape[1]))
+        online = OnlineMetrics(*np.empty((2, prepared.interactions)))
+        where = Address(task.seed, round, first_step)
+        step = PdgdStep(
+            learner.learning_rate,
+            learner.negatives == "all-shown",
+            learner.prox_mu,
+            getattr(task.privacy, "radius", 0.0),
+            summed,
+        )
 
-        def part(room: Workspace, cohort: Cohort, rows: slice) -> None:
-            train_clients(
-                self.data, cohort, self.click, self.stop, task.seed, round, first_step,
-                starts if len(starts) == 1 else starts[rows], *self.shape,
-                learner.learning_rate, learner.negatives == "all-shown", learner.prox_mu,
-                getattr(task.privacy, "radius", 0.0),
-                summed, room,
-                out[rows], online.ndcg, online.max_rr,
-            )  # fmt: skip
+        def part(workspace: Workspace, cohort: Cohort, rows: slice) -> None:
+            training = Training(starts if len(starts) == 1 else starts[rows], trained[rows], *online)
+            train_clients(self.data, cohort, self.users, where, self.ranker, step, training, workspace)
 
-        self._spread(part, jobs)
-        return out, online
+        self._spread(part, prepared.jobs)
+        return trained, online
 
-    def measure(
-        self, parameters: Array, clients: Array, steps: Array, *, round: int
-    ) -> tuple[Array, Array, OnlineMetrics]:
-        learner, task = self.task.learner, self.task
-        assert isinstance(learner, FoltrEs)
-        values, perturbations = np.empty((len(clients), 2)), np.empty((len(clients), len(parameters)))
-        jobs, online = self._begin(clients, steps)
-        p = task.privacy.p if isinstance(task.privacy, RandomizedResponse) else 1.0
-        possible = outcomes(learner.objective, self.click.shape[1])
+    def measure(self, parameters: Array, prepared: Prepared, *, round: int) -> tuple[Array, Array, OnlineMetrics]:
+        task = self.task
+        clients = len(prepared.clients)
+        values, perturbations = np.empty((clients, 2)), np.empty((clients, len(parameters)))
+        online = OnlineMetrics(*np.empty((2, prepared.interactions)))
+        where, objective = Address(task.seed, round), _objective(task, self.users.click.shape[1])
 
-        def part(room: Workspace, cohort: Cohort, rows: slice) -> None:
-            measure_clients(
-                self.data, cohort, self.click, self.stop, task.seed, round, parameters, *self.shape,
-                learner.sigma, learner.antithetic, learner.streams == "shared_rng", learner.objective == "dcg", p,
-                possible, room, perturbations[rows], values[rows], online.ndcg, online.max_rr,
-            )  # fmt: skip
+        def part(workspace: Workspace, cohort: Cohort, rows: slice) -> None:
+            measured = Measurement(parameters, perturbations[rows], values[rows], *online)
+            measure_clients(self.data, cohort, self.users, where, self.ranker, objective, measured, workspace)
 
-        self._spread(part, jobs)
+        self._spread(part, prepared.jobs)
         return values, perturbations, online
 
-    def _begin(self, clients: Array, steps: Array) -> tuple[list[Job], OnlineMetrics]:
-        """Who does what, made anew only when other clients come (with few of them this would be half of the time)."""
-        if not (self.latest and self.latest[0] is clients and self.latest[1] is steps):
-            self.latest[:] = clients, steps, list(self._divided(clients, steps)), int(steps.sum())
-        _, _, jobs, interactions = self.latest
-        return jobs, OnlineMetrics(*np.empty((2, interactions)))
-
     def _spread(self, part: Callable[[Workspace, Cohort, slice], None], jobs: list[Job]) -> None:
-        """Runs `part` on runs of neighbouring clients, on as many threads as there are rooms."""
+        """Runs `part` on runs of neighbouring clients, on as many threads as there are workspaces."""
         if self.threads is None:
             for job in jobs:
-                part(self.rooms[0], *job)
+                part(self.workspaces[0], *job)
             return
-        free = list(self.rooms)
+        free = list(self.workspaces)
 
-        def in_a_room(job: Job) -> None:
-            room = free.pop()
-            part(room, *job)
-            free.append(room)
+        def with_workspace(job: Job) -> None:
+            workspace = free.pop()
+            part(workspace, *job)
+            free.append(workspace)
 
-        list(self.threads.map(in_a_room, jobs))
+        list(self.threads.map(with_workspace, jobs))
 
     def _divided(self, clients: Array, steps: Array) -> Iterator[Job]:
         slots = np.concatenate([[0], np.cumsum(steps)[:-1]])
-        threads = len(self.rooms)
+        threads = len(self.workspaces)
         shares = 1 if threads == 1 else threads * max(1, min(_SHARES, int(steps.sum()) // (threads * _SHARE)))
         cuts = np.linspace(0, len(clients), min(shares, len(clients)) + 1).astype(int)
         pools, start, stop, users = self._held(clients)
@@ -115,31 +116,29 @@ class Batches(NamedTuple):
         held = self.task.pools
         if held is not None:
             return ClientPools(held.pools, *(of_all[clients] for of_all in held[1:]))
-        return everything(clients, queries=len(self.data.offsets) - 1, click_models=len(self.click))
+        return everything(clients, queries=len(self.data.offsets) - 1, click_models=len(self.users.click))
 
 
 def batches(task: Task, threads: int = 1) -> Batches:
     """For one task."""
     train = task.train
-    longest = int(np.diff(train.offsets).max())
-    shape = _shape(task)
-    size = task.ranker.size(train.features.shape[1])
-    click = np.stack([b.click for b in task.click_models])
-    rooms = [scratch(longest, click.shape[1], shape[0], size) for _ in range(threads)]
+    longest, width = int(np.diff(train.offsets).max()), train.features.shape[1]
+    ranker = ranker_record(task.ranker, width)
+    users = ClickTables(*click_tables(task))
+    k, size = users.click.shape[1], task.ranker.size(width)
     return Batches(
         task,
         collection_of(train, task.grades),
-        click,
-        np.stack([b.stop for b in task.click_models]),
-        rooms,
+        users,
+        ranker,
+        [workspace_for(longest, k, hidden_units(ranker), size) for _ in range(threads)],
         ThreadPoolExecutor(threads) if threads > 1 else None,
-        shape,
-        [],
     )
 
 
-def _shape(task: Task) -> tuple[int, bool]:
-    """What kernels know of a ranker: hidden units (0 = linear), and whether they are ReLU."""
-    if isinstance(task.ranker, Mlp):
-        return task.ranker.hidden, task.ranker.activation == "relu"
-    return 0, False
+def _objective(task: Task, k: int) -> Objective:
+    learner = task.learner
+    assert isinstance(learner, FoltrEs)
+    p = task.privacy.p if isinstance(task.privacy, RandomizedResponse) else 1.0
+    possible, shared = outcomes(learner.objective, k), learner.streams == "shared_rng"
+    return Objective(learner.sigma, learner.antithetic, shared, learner.objective == "dcg", p, possible)

@@ -9,28 +9,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foltr._kernels.cohort import Cohort, Collection, collection_of
-from foltr._kernels.logs import step_clients
-from foltr._kernels.workspace import Workspace, scratch
+from foltr._kernels.cohort import Address, ClickTables, Cohort, Collection, collection_of
+from foltr._kernels.logs import LoggedTraining, train_logged
+from foltr._kernels.pdgd import PdgdStep
+from foltr._kernels.rankers import hidden_units, ranker_record
+from foltr._kernels.workspace import Workspace, workspace_for
 from foltr.errors import SpecError
 from foltr.federation.round import Release
 from foltr.federation.schedule import Members
 from foltr.lab.simulation.task import ClientPools, Federated, Task, click_tables, everything
 from foltr.learners.pdgd import Pdgd
-from foltr.rankers import Mlp
 from foltr.types import Array, OnlineMetrics, Updates
 from foltr.unlearning.logs import Log, rounds_of
 
 LONGEST = np.iinfo(np.int16).max  # documents of a query that a log can number
-
-
-class Steps(NamedTuple):
-    """What kernels know of a ranker and of PDGD."""
-
-    hidden: int  # units, 0 for a linear ranker
-    relu: bool
-    learning_rate: float
-    all_shown: bool  # every shown document without a click is a negative
 
 
 class Recorder(NamedTuple):
@@ -38,8 +30,7 @@ class Recorder(NamedTuple):
 
     task: Task
     data: Collection
-    click: Array  # [click models, k, grades]
-    stop: Array  # [click models, grades]
+    users: ClickTables
     held: ClientPools
     workspace: Workspace
     recorded: list[Log]
@@ -56,11 +47,9 @@ class Recorder(NamedTuple):
     ) -> tuple[Updates, OnlineMetrics]:  # fmt: skip
         rows = int(cohort.steps.sum())
         out, online = np.empty((len(cohort.clients), len(models))), OnlineMetrics(np.empty(rows), np.empty(rows))
-        log = _blank(round, np.repeat(cohort.clients, cohort.steps), self.click.shape[1])
-        step_clients(
-            self.data, cohort, self.click, self.stop, self.task.seed, round, 0, True, models, *steps_of(self.task),
-            self.workspace, out, online.ndcg, online.max_rr, log.queries, log.rankings, log.clicks,
-        )  # fmt: skip
+        log = _blank(round, np.repeat(cohort.clients, cohort.steps), self.task.k)
+        logged = LoggedTraining(True, models, out, *online, log.queries, log.rankings, log.clicks)
+        _train(self.task, self.data, cohort, self.users, round, logged, self.workspace)
         self.recorded.append(log)
         return _updates(out, models, cohort, round), online
 
@@ -71,8 +60,7 @@ class LogEngine(NamedTuple):
     task: Task
     log: Log
     data: Collection
-    click: Array
-    stop: Array
+    users: ClickTables
     workspace: Workspace
     starts: dict[int, Array]  # where the rows of each client of a round start [n + 1]
 
@@ -85,10 +73,8 @@ class LogEngine(NamedTuple):
         clients, steps, log = cohort.clients, cohort.interactions, self.log
         out, nothing = np.empty((len(clients), len(models))), np.empty(0)
         rows = Cohort(clients, steps, self.starts[round][:-1], clients, clients, clients, clients)  # nothing is drawn
-        step_clients(
-            self.data, rows, self.click, self.stop, self.task.seed, round, 0, False, models, *steps_of(self.task),
-            self.workspace, out, nothing, nothing, log.queries, log.rankings, log.clicks,
-        )  # fmt: skip
+        logged = LoggedTraining(False, models, out, nothing, nothing, log.queries, log.rankings, log.clicks)
+        _train(self.task, self.data, rows, self.users, round, logged, self.workspace)
         return _updates(out, models, rows, round), OnlineMetrics(nothing, nothing)
 
 
@@ -96,16 +82,16 @@ def recorder(task: Task) -> Recorder:
     federation = task.federation
     if not isinstance(federation, Federated):
         raise SpecError("a recorder follows a federation; use federation kind = 'federated'")
-    click, stop = click_tables(task)
+    users = ClickTables(*click_tables(task))
     clients, queries = np.arange(federation.clients), len(task.train.offsets) - 1
-    held = task.pools or everything(clients, queries=queries, click_models=len(click))
-    return Recorder(task, collection_of(task.train, task.grades), click, stop, held, workspace_of(task), [])
+    held = task.pools or everything(clients, queries=queries, click_models=len(users.click))
+    return Recorder(task, collection_of(task.train, task.grades), users, held, workspace_of(task), [])
 
 
 def log_engine(task: Task, log: Log) -> LogEngine:
-    click, stop = click_tables(task)
+    users = ClickTables(*click_tables(task))
     starts = {round: rows for round, _, rows in rounds_of(log)}
-    return LogEngine(task, log, collection_of(task.train, task.grades), click, stop, workspace_of(task), starts)
+    return LogEngine(task, log, collection_of(task.train, task.grades), users, workspace_of(task), starts)
 
 
 def log_of(recorder: Recorder) -> Log:
@@ -117,22 +103,29 @@ def log_of(recorder: Recorder) -> Log:
     return Log(*(column[order] for column in whole))
 
 
-def steps_of(task: Task) -> Steps:
-    learner, ranker = task.learner, task.ranker
+def _train(
+    task: Task, data: Collection, cohort: Cohort, users: ClickTables, round: int, logged: LoggedTraining,
+    workspace: Workspace,
+) -> None:  # fmt: skip
+    ranker = ranker_record(task.ranker, task.train.features.shape[1])
+    train_logged(data, cohort, users, Address(task.seed, round), ranker, step_of(task), logged, workspace)
+
+
+def step_of(task: Task) -> PdgdStep:
+    learner = task.learner
     if not isinstance(learner, Pdgd):
         raise SpecError("logs are recorded and learnt from by PDGD; use learner kind = 'pdgd'")
     if learner.prox_mu:
         raise SpecError(f"prox_mu = {learner.prox_mu:g}: logs are learnt from by plain steps; use prox_mu = 0")
-    hidden, relu = (ranker.hidden, ranker.activation == "relu") if isinstance(ranker, Mlp) else (0, False)
-    return Steps(hidden, relu, learner.learning_rate, learner.negatives == "all-shown")
+    return PdgdStep(learner.learning_rate, learner.negatives == "all-shown")
 
 
 def workspace_of(task: Task) -> Workspace:
-    longest = int(np.diff(task.train.offsets).max())
+    step_of(task)  # refuses what a log cannot follow
+    longest, width = int(np.diff(task.train.offsets).max()), task.train.features.shape[1]
     if longest > LONGEST:
         raise SpecError(f"a log numbers at most {LONGEST} documents a query; the longest list has {longest}")
-    size = task.ranker.size(task.train.features.shape[1])
-    return scratch(longest, task.k, steps_of(task).hidden, size)
+    return workspace_for(longest, task.k, hidden_units(ranker_record(task.ranker, width)), task.ranker.size(width))
 
 
 def _updates(out: Array, models: Array, cohort: Cohort, round: int) -> Updates:

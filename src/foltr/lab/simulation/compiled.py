@@ -7,7 +7,7 @@ import numpy as np
 from foltr.clicks import Users, click_model
 from foltr.federation.round import Release
 from foltr.federation.schedule import Members
-from foltr.lab.simulation.batches import Batches, batches
+from foltr.lab.simulation.batches import Batches, Prepared, batches
 from foltr.lab.simulation.protection import protect_rows
 from foltr.lab.simulation.rounds import run
 from foltr.lab.simulation.task import Federated, Task
@@ -25,22 +25,22 @@ class Compiled(NamedTuple):
     batches: Batches
     perturbations: list[Array]  # [n, P] of the latest round, which decoding needs again
 
-    def prepare(self, members: Members) -> Members:
-        return members
+    def prepare(self, members: Members) -> Prepared:
+        return self.batches.prepare(members.clients, members.interactions)
 
     def local_updates(
-        self, models: Array, cohort: Members, round: int, release: Release | None
+        self, models: Array, cohort: Prepared, round: int, release: Release | None
     ) -> tuple[Updates, OnlineMetrics]:
-        task, clients, interactions = self.task, cohort.clients, cohort.interactions
+        task, clients = self.task, cohort.clients
         if task.learner.message == "objective":
-            values, perturbations, online = self.batches.measure(models, clients, interactions, round=round)
+            values, perturbations, online = self.batches.measure(models, cohort, round=round)
             self.perturbations[:] = [perturbations]
         else:
-            values, online = self.batches.train(models, clients, interactions, round=round)
+            values, online = self.batches.train(models, cohort, round=round)
             values -= models
             if release is not None:
                 values = protect_rows(task.privacy, values, clients, release, seed=task.seed, round=round)
-        return Updates(values, interactions, clients, np.full(len(clients), round - 1)), online
+        return Updates(values, cohort.steps, clients, np.full(len(clients), round - 1)), online
 
     def decode(self, updates: Updates) -> Array:
         """`FoltrEs.decode` of the updates of the latest round, whose perturbations are at hand."""
@@ -48,9 +48,9 @@ class Compiled(NamedTuple):
         weights = gradient_weights(updates.values, sigma=learner.sigma, antithetic=learner.antithetic)
         return weights[:, None] * self.perturbations[0]
 
-    def train(self, parameters: Array, clients: Array, steps: Array, **how: Any) -> tuple[Array, OnlineMetrics]:
+    def train(self, parameters: Array, cohort: Prepared, **how: Any) -> tuple[Array, OnlineMetrics]:
         """PDGD by itself, for centralised training; see `plain.Plain.train`."""
-        return self.batches.train(parameters, clients, steps, **how)
+        return self.batches.train(parameters, cohort, **how)
 
 
 def engine(task: Task, threads: int = 1) -> Compiled:

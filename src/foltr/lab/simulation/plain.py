@@ -56,7 +56,7 @@ class Plain(NamedTuple):
         return Updates(np.stack(values), cohort.interactions, cohort.clients, versions), online_metrics(seen)
 
     def train(
-        self, parameters: Array, clients: Array, steps: Array, *, round: int, first_step: int = 0, summed: bool = False
+        self, parameters: Array, cohort: Members, *, round: int, first_step: int = 0, summed: bool = False
     ) -> tuple[Array, OnlineMetrics]:
         """PDGD by itself, for centralised training: parameters [n, P] after the steps, without any protection.
 
@@ -64,8 +64,8 @@ class Plain(NamedTuple):
         """
         task = self.task
         seen: list[tuple[float, float]] = []
-        out = np.tile(parameters, (len(clients), 1))
-        for row, client, interactions in zip(out, clients.tolist(), steps.tolist(), strict=True):
+        out = np.tile(parameters, (len(cohort.clients), 1))
+        for row, client, interactions in zip(out, cohort.clients.tolist(), cohort.interactions.tolist(), strict=True):
             people = self._people(Person(client, round, first_step), interactions, seen)
             for step in range(interactions):
                 model = parameters if summed else row.copy()

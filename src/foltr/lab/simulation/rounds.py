@@ -14,6 +14,7 @@ from foltr.federation.aggregators import aggregator_kind
 from foltr.federation.buffered import weigh_staleness
 from foltr.federation.personalization import Shared
 from foltr.federation.round import Aggregate, run_rounds
+from foltr.federation.schedule import Members
 from foltr.federation.server import init_state, server_optimizer
 from foltr.lab.simulation.task import Central, Federated, Task, init_parameters, protection_in, schedule_of
 from foltr.types import Array, OnlineMetrics, Updates
@@ -61,8 +62,9 @@ def warmed_up(task: Task, federation: Federated, engine: Any) -> Array:
     start = init_parameters(task)
     if not task.warm_up:
         return start
-    steps = engine.train(start, np.array([federation.clients]), np.array([task.warm_up]), round=0)[0]
-    return start + (steps[0] - start)
+    server = engine.prepare(Members(np.array([federation.clients]), np.array([task.warm_up])))
+    trained: Array = engine.train(start, server, round=0)[0][0]
+    return trained
 
 
 def aggregation(task: Task, engine: Any) -> Aggregate:
@@ -110,9 +112,9 @@ def _combined(task: Task, federation: Federated, size: int) -> Any:
 def _batches(federation: Central, engine: Any, start: Array) -> Iterator[RoundProgress]:
     parameters = start
     blocks = np.arange(-(-federation.batch // SUM_BLOCK))
-    steps = np.minimum(federation.batch - blocks * SUM_BLOCK, SUM_BLOCK)
+    cohort = engine.prepare(Members(blocks, np.minimum(federation.batch - blocks * SUM_BLOCK, SUM_BLOCK)))
     for round in range(1, federation.rounds + 1):
-        moved, online = engine.train(parameters, blocks, steps, round=round, summed=True)
+        moved, online = engine.train(parameters, cohort, round=round, summed=True)
         parameters = parameters + (moved - parameters).sum(axis=0)
         yield _progress(round, parameters, online)
 
@@ -121,10 +123,10 @@ def _chain(federation: Central, engine: Any, start: Array, stops: Sequence[int])
     """One update an interaction, every interaction a round. Where it stops does not change what it does."""
     parameters, done = start, 0
     for stop in sorted({*stops, federation.rounds}):
-        steps = np.array([stop - done])
-        moved, online = engine.train(parameters, np.zeros(1, np.int64), steps, round=1, first_step=done)
+        cohort = engine.prepare(Members(np.zeros(1, np.int64), np.array([stop - done])))
+        moved, online = engine.train(parameters, cohort, round=1, first_step=done)
         parameters, done = moved[0], stop
-        yield RoundProgress(done, parameters, online.ndcg, online.max_rr, int(steps[0]))
+        yield RoundProgress(done, parameters, online.ndcg, online.max_rr, len(online.ndcg))
 
 
 def _progress(round: int, parameters: Array, online: OnlineMetrics, own: Any = None) -> RoundProgress:

@@ -1,4 +1,4 @@
-"""Of all documents of a list: the highest score, and the mass of those that are not shown."""
+"""Of all documents of a list: the highest score, and the mass of those that are not displayed."""
 
 import functools
 from typing import Any
@@ -8,7 +8,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from foltr._kernels.simd import lanes
-from foltr._kernels.simd.lanes import DOUBLES, LANES, arrays, constant
+from foltr._kernels.simd.lanes import DOUBLES, arrays, constant
+from foltr._kernels.simd.sizes import LANES
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -28,7 +29,7 @@ def highest(typing: Any, scores: Any, blocks: Any) -> Any:  # noqa: ARG001
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def mass_behind(typing: Any, mass: Any, keys: Any, blocks: Any, limit: Any) -> Any:  # noqa: ARG001
+def mass_above(typing: Any, mass: Any, keys: Any, blocks: Any, limit: Any) -> Any:  # noqa: ARG001
     """The sum of mass[0 .. blocks * LANES] of those whose keys are above a limit."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -38,8 +39,8 @@ def mass_behind(typing: Any, mass: Any, keys: Any, blocks: Any, limit: Any) -> A
         every = (index(0), builder.mul(arguments[2], index(LANES)), index(LANES))
         with cgutils.for_range_slice(builder, *every, index) as (position, _):
             here, key = (lanes.load(builder, a.data, position, DOUBLES) for a in (weight, table))
-            behind = builder.select(builder.fcmp_ordered(">", key, limit), here, constant(0.0))
-            builder.store(builder.fadd(builder.load(total), behind), total)
+            above = builder.select(builder.fcmp_ordered(">", key, limit), here, constant(0.0))
+            builder.store(builder.fadd(builder.load(total), above), total)
         return lanes.across(builder, builder.fadd, builder.load(total))
 
     return numba.types.float64(mass, keys, blocks, limit), generate

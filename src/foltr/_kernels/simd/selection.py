@@ -1,4 +1,4 @@
-"""The lowest keys of a list, in order, without a branch: the network of comparisons is the same for all lists."""
+"""The smallest keys of a list, in order, without a branch: the network of comparisons is the same for all lists."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -9,17 +9,15 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from foltr._kernels.simd import lanes
-from foltr._kernels.simd.lanes import DOUBLES, INT, LANES, arrays, constant
-
-LEADERS = 10  # found together
-GROUP = LANES * LANES  # keys that are sorted together
+from foltr._kernels.simd.lanes import DOUBLES, INT, arrays, constant
+from foltr._kernels.simd.sizes import GROUP, LANES, SMALLEST
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def leaders(typing: Any, keys: Any, groups: Any, limit: Any, out: Any) -> Any:  # noqa: ARG001
-    """out[0 .. LEADERS] = the lowest of keys[0 .. groups * GROUP] above a limit, in order; then infinity.
+def smallest_k(typing: Any, keys: Any, groups: Any, limit: Any, out: Any) -> Any:  # noqa: ARG001
+    """out[0 .. SMALLEST] = the lowest of keys[0 .. groups * GROUP] above a limit, in order; then infinity.
 
-    Each lane keeps its own in order; then lanes are merged, half with half.
+    Each lane holds its own in order; then lanes are merged, half with half.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -30,14 +28,16 @@ def leaders(typing: Any, keys: Any, groups: Any, limit: Any, out: Any) -> Any:  
             places = [builder.add(first, index(LANES * k)) for k in range(LANES)]
             read = [lanes.load(builder, table.data, place, DOUBLES) for place in places]
             above = [builder.select(builder.fcmp_ordered(">", some, limit), some, never) for some in read]
-            return [*_sorted(builder, above), *[never] * (LEADERS - LANES)]
+            return [*_sorted(builder, above), *[never] * (SMALLEST - LANES)]
 
-        kept = [cgutils.alloca_once_value(builder, some) for some in group(index(0))]
+        stored = [cgutils.alloca_once_value(builder, some) for some in group(index(0))]
         every = (index(GROUP), builder.mul(arguments[1], index(GROUP)), index(GROUP))
         with cgutils.for_range_slice(builder, *every, index) as (position, _):
-            for place, some in zip(kept, _merged(builder, [*map(builder.load, kept)], group(position)), strict=True):
+            for place, some in zip(
+                stored, _merged(builder, [*map(builder.load, stored)], group(position)), strict=True
+            ):
                 builder.store(some, place)
-        best, size = [*map(builder.load, kept)], LANES
+        best, size = [*map(builder.load, stored)], LANES
         while size > 1:
             size //= 2
             halves = ([lanes.chosen(builder, some, range(k, k + size)) for some in best] for k in (0, size))
@@ -61,13 +61,13 @@ def _network(size: int) -> Iterator[tuple[int, int]]:
     """Batcher's odd-even merge sort: which are compared with which, one after the other."""
     run = 1
     while run < size:
-        gap = run
-        while gap:
-            for first in range(gap % run, size - gap, 2 * gap):
-                for k in range(first, first + min(gap, size - first - gap)):
-                    if k // (2 * run) == (k + gap) // (2 * run):
-                        yield k, k + gap
-            gap //= 2
+        distance = run
+        while distance:
+            for first in range(distance % run, size - distance, 2 * distance):
+                for k in range(first, first + min(distance, size - first - distance)):
+                    if k // (2 * run) == (k + distance) // (2 * run):
+                        yield k, k + distance
+            distance //= 2
         run *= 2
 
 
@@ -79,11 +79,11 @@ def _merged(builder: Any, one: Sequence[Any], other: Sequence[Any]) -> list[Any]
     row = [lanes.lower(builder, a, b) for a, b in zip(one, reversed(other), strict=True)]
     missing = (1 << (len(row) - 1).bit_length()) - len(row)
     row += [None] * missing
-    gap = len(row) // 2
-    while gap:
-        for k in (k for k in range(len(row)) if k & gap == 0):
-            row[k], row[k + gap] = _ordered(builder, row[k], row[k + gap])
-        gap //= 2
+    distance = len(row) // 2
+    while distance:
+        for k in (k for k in range(len(row)) if k & distance == 0):
+            row[k], row[k + distance] = _ordered(builder, row[k], row[k + distance])
+        distance //= 2
     return row[missing:]
 
 

@@ -1,4 +1,4 @@
-"""What pairs of a list weigh."""
+"""Weights of preference pairs."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ _LEAST = 1e-150  # its square is still a number
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def weigh(typing: Any, pairs: Any, place: Any, masses: Any, shares: Any, reach: Any, out: Any) -> Any:  # noqa: ARG001
+def weigh_pairs(typing: Any, pairs: Any, place: Any, normalizers: Any, inverse: Any, reach: Any, out: Any) -> Any:  # noqa: ARG001
     """out[place .. place + LANES] = rho * sigma' of so many pairs [higher rank, lower rank, mass at each][pairs].
 
     With the masses u and v of a pair at ranks i < j, and m of all that remained at a rank,
@@ -42,4 +42,4 @@ def weigh(typing: Any, pairs: Any, place: Any, masses: Any, shares: Any, reach: 
         lanes.store(builder, weights, result.data, place)
         return context.get_dummy_value()
 
-    return numba.types.void(pairs, place, masses, shares, reach, out), generate
+    return numba.types.void(pairs, place, normalizers, inverse, reach, out), generate
