@@ -32,55 +32,58 @@ class Messages(NamedTuple):
     before: Array  # [P] the ranker that everybody starts from
     local: Array  # [messages, P] after local training, clipped, without noise
     sent: Array  # [messages, P]
-    features: Array  # [messages, documents, d] shown, query after query
+    features: Array  # [messages, documents, d] displayed, query after query
     clicks: Array  # [messages, documents] bool
 
 
-def send(made: Setting, fold: Fold, before: Array, *, messages: int, queries: int, seed: int) -> Messages:
+def send(setting: Setting, fold: Fold, before: Array, *, messages: int, queries: int, seed: int) -> Messages:
     """Messages of `queries` searches each, in the round after the last."""
-    users, round = behaviour(made.users, grades=fold.grades), made.federation.rounds + 1
-    chosen = _queries(fold.validation, made.users.k, messages, queries, seed)  # [messages, queries]
+    users, round = behaviour(setting.users, grades=fold.grades), setting.federation.rounds + 1
+    chosen = _queries(fold.validation, setting.users.k, messages, queries, seed)  # [messages, queries]
     local = np.tile(before, (messages, 1))
-    features = np.empty((messages, queries * made.users.k, len(before)))
+    features = np.empty((messages, queries * setting.users.k, len(before)))
     clicks = np.empty(features.shape[:2], dtype=bool)
     for client, row in enumerate(local):
         draws = stream(seed, round=round, client=client, purpose="clicks").uniform(2 * clicks.shape[1])
         for step, query in enumerate(chosen[client]):
-            part = slice(step * made.users.k, (step + 1) * made.users.k)
+            part = slice(step * setting.users.k, (step + 1) * setting.users.k)
             uniforms = draws[2 * part.start : 2 * part.stop]
-            session = _search(made, fold.validation, int(query), row, users, uniforms)
-            features[client, part], clicks[client, part] = session.features[session.ranking], session.clicks
-            _step(made, row, session)
-    return Messages(before, local, protected(made, before, local, seed=seed, round=round), features, clicks)
+            interaction = _search(setting, fold.validation, int(query), row, users, uniforms)
+            features[client, part], clicks[client, part] = interaction.features[interaction.ranking], interaction.clicks
+            _step(setting, row, interaction)
+    return Messages(before, local, protected(setting, before, local, seed=seed, round=round), features, clicks)
 
 
-def full_lists(data: Dataset, shown: int) -> Array:
-    """Queries with at least as many documents as are shown."""
-    return np.flatnonzero(np.diff(data.offsets) >= shown)
+def full_lists(data: Dataset, k: int) -> Array:
+    """Queries with at least k documents."""
+    return np.flatnonzero(np.diff(data.offsets) >= k)
 
 
-def holders_of(made: Setting) -> int:
+def contributors_of(setting: Setting) -> int:
     """How many clients add a share of the noise of a round."""
-    assert isinstance(made.federation, Federated)
-    return made.federation.cohort or made.federation.clients
+    assert isinstance(setting.federation, Federated)
+    return setting.federation.cohort or setting.federation.clients
 
 
-def protected(made: Setting, before: Array, local: Array, *, seed: int, round: int) -> Array:
+def protected(setting: Setting, before: Array, local: Array, *, seed: int, round: int) -> Array:
     """Messages [n, P], clipped where it is updates that are clipped, with one share each of the noise of a round."""
-    privacy, sent, clients = made.privacy, local.copy(), np.arange(len(local))
+    privacy, sent, clients = setting.privacy, local.copy(), np.arange(len(local))
     if isinstance(privacy, Fpdgd):
-        scale, holders = privacy.sensitivity / privacy.epsilon, made.audit.holders or holders_of(made)
-        add_gamma_shares(sent, clients, scale=scale, noise_contributors=holders, seed=seed, round=round)
+        scale = privacy.sensitivity / privacy.epsilon
+        contributors = setting.audit.noise_contributors or contributors_of(setting)
+        add_gamma_shares(sent, clients, scale=scale, noise_contributors=contributors, seed=seed, round=round)
     if isinstance(privacy, Gaussian | Laplace):
-        event = releases_of(made, len(before), seed).event
-        event = msgspec.structs.replace(event, noise_contributors=made.audit.holders or event.noise_contributors)
+        event = releases_of(setting, len(before), seed).event
+        event = msgspec.structs.replace(
+            event, noise_contributors=setting.audit.noise_contributors or event.noise_contributors
+        )
         protect(privacy, sent, before, clients, event, clip=privacy.clip, seed=seed, round=round)
     return sent
 
 
-def releases_of(made: Setting, parameters: int, seed: int) -> Releases:
-    """What an honest mechanism lets out in the whole run."""
-    federation, privacy = made.federation, made.privacy
+def releases_of(setting: Setting, parameters: int, seed: int) -> Releases:
+    """What a mechanism of user-level DP releases in the whole run."""
+    federation, privacy = setting.federation, setting.privacy
     assert isinstance(federation, Federated)
     assert isinstance(privacy, Gaussian | Laplace)
     return planned(
@@ -89,28 +92,30 @@ def releases_of(made: Setting, parameters: int, seed: int) -> Releases:
     )  # fmt: skip
 
 
-def _queries(data: Dataset, shown: int, messages: int, queries: int, seed: int) -> Array:
+def _queries(data: Dataset, k: int, messages: int, queries: int, seed: int) -> Array:
     """[messages, queries]: all in random order, then again in another, so that no query comes much more often."""
-    full = full_lists(data, shown)
+    full = full_lists(data, k)
     if not full.size:
-        raise SpecError(f"audit: no validation query has {shown} documents; use a smaller users.k")
+        raise SpecError(f"audit: no validation query has {k} documents; use a smaller users.k")
     passes = -(-messages * queries // len(full))
     orders = [stream(seed, round=one, purpose="choice").permutation(len(full)) for one in range(passes)]
     return full[np.concatenate(orders)[: messages * queries]].reshape(messages, queries)
 
 
-def _search(made: Setting, data: Dataset, query: int, model: Array, users: ClickModel, uniforms: Array) -> Interaction:
+def _search(
+    setting: Setting, data: Dataset, query: int, model: Array, users: ClickModel, uniforms: Array
+) -> Interaction:
     rows = slice(data.offsets[query], data.offsets[query + 1])
     features = np.asarray(data.features[rows], dtype=np.float64)
-    scores = made.ranker.score(model, features)
-    shown = order(scores)[: made.users.k]
-    return Interaction(features, shown, clicks_on(data.labels[rows][shown], users, uniforms), scores, 0)
+    scores = setting.ranker.score(model, features)
+    ranking = order(scores)[: setting.users.k]
+    return Interaction(features, ranking, clicks_on(data.labels[rows][ranking], users, uniforms), scores, 0)
 
 
-def _step(made: Setting, row: Array, session: Interaction) -> None:
+def _step(setting: Setting, row: Array, interaction: Interaction) -> None:
     """One local step, in place."""
-    assert isinstance(made.learner, Pdgd)
-    row += made.learner.learning_rate * pdgd.gradient(session, made.ranker, row, made.learner.negatives)
-    radius, norm = clip_radius(made.privacy), float(np.linalg.norm(row))
+    assert isinstance(setting.learner, Pdgd)
+    row += setting.learner.learning_rate * pdgd.gradient(interaction, setting.ranker, row, setting.learner.negatives)
+    radius, norm = clip_radius(setting.privacy), float(np.linalg.norm(row))
     if radius and norm > radius:
         row *= radius / norm

@@ -12,7 +12,7 @@ from foltr.errors import SpecError
 from foltr.federation.personalization import Clusters, FedPer, LocalOnly, Offset, Together
 from foltr.federation.round import Central, Federated
 from foltr.lab.attacks.choice import AttackChoice
-from foltr.lab.audit.choice import Audit
+from foltr.lab.audit import Audit
 from foltr.lab.data.partition import Clicks, Intents, Labels, Quantity
 from foltr.lab.silo.projection import Picture
 from foltr.lab.silo.retrieval import Finding
