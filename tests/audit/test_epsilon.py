@@ -38,7 +38,7 @@ def test_the_bound_is_exceeded_as_rarely_as_it_claims():
 
 
 def test_delta_explains_rare_outcomes():
-    """An outcome that only one world has, with chance .01: infinite epsilon at delta 0, none at delta .05."""
+    """An outcome that only one dataset has, with chance .01: infinite epsilon at delta 0, none at delta .05."""
     betrayed = (stream(6, purpose="choice").uniform(10_000) < 0.01).astype(int)
     nothing = np.zeros(10_000)
     assert lower_bound(Trials(betrayed, nothing)) > 2
@@ -46,7 +46,7 @@ def test_delta_explains_rare_outcomes():
 
 
 def test_either_world_may_be_the_one_that_betrays():
-    # the second world is seen below every threshold that the first ever falls below
+    # the second dataset is seen below every threshold that the first ever falls below
     low, high = laplace(7, -3), laplace(8, 0)
     assert lower_bound(Trials(high, low)) > 2
     assert lower_bound(Trials(-low, -high)) > 2

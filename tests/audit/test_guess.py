@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from foltr.lab.audit.guess import (
+from foltr.lab.audit.click_guessing import (
     GUESSES,
     PUBLISHED,
     absolute_fit,

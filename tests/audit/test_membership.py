@@ -31,7 +31,7 @@ def test_membership_is_as_clear_as_the_sizes_say(count):
     many = updates(2000, size=40)
     found = auc(sums(many, many, count=count, trials=1000, draws=stream(2, purpose="choice")))
     expected = norm.cdf(np.sqrt(40 / count) / np.sqrt(2))
-    # the target takes the place of one of the others inside, which lowers the spread a little: hence the room
+    # the target takes the place of one of the others inside, which lowers the spread a little: hence the tolerance
     assert found.low - 0.02 < expected < found.high + 0.02
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from foltr.lab.audit.click_guessing import guessing, training
-from foltr.lab.runs.single import run_setting
+from foltr.lab.runs.single import execute
 from foltr.lab.simulation.population import load
 from foltr.lab.spec.parse import plan
 
@@ -35,9 +35,9 @@ def trained(real_data):
     """A fold and the ranker that perfect users trained on it; trained once."""
     assert real_data.is_dir()
     if not _trained:
-        made = training(setting("perfect"))
-        fold = load(made.data, 1)
-        *_, single = run_setting(made, fold, 1)
+        make_setting = training(setting("perfect"))
+        fold = load(make_setting.data, 1)
+        *_, single = execute(make_setting, fold, 1)
         _trained["fold"] = fold, single.parameters
     return _trained["fold"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from foltr.errors import InputError, SpecError
-from foltr.lab.audit.guess import GUESSES, PUBLISHED
+from foltr.lab.audit.click_guessing import GUESSES, PUBLISHED
 from foltr.lab.figures import figures as catalogue
 from foltr.lab.figures.claims import CLAIMS
 from foltr.lab.figures.compare import find, flat_label

@@ -1,10 +1,38 @@
-"""Attacks on ourselves: what the one who reads the messages can find out.
+"""Attacks on our own messages: what the one who reads them can find out.
 
-    choice       one table of a spec: whether and how clicks are guessed
-    guess        five ways to guess clicks from one message, and how good the guesses are (S4)
-    membership   was this client in the sum?
-    worlds       for each mechanism two neighbouring worlds, as far apart as they can be
-    epsilon      a lower bound on epsilon from repeated trials in two worlds
+    click_guessing           five ways to guess clicks from one message, and how good the guesses are (S4)
+    membership               was this client in the sum?
+    neighbouring_datasets    for each mechanism two neighbouring datasets that are as far apart as they can be
+    epsilon                  a lower bound on epsilon from repeated trials with two neighbouring datasets
+    messages                 messages of clients as the server gets them
+    privacy_audit            all of this for a finished run
 
-Attacks are pure functions of arrays. What an attack finds is a lower bound: a better attack may find more.
+Attacks are pure functions of arrays. What an attack finds is a lower bound: a better attack may find more. `Audit` is
+the table of a spec that asks for click guessing in every run.
 """
+
+from typing import Annotated
+
+import msgspec
+
+from foltr.clicks import USERS
+
+Count = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Audit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Messages from the trained ranker by the setting's users; 0 messages: no audit."""
+
+    messages: Annotated[int, msgspec.Meta(ge=0)] = 0
+    queries: Count = 1  # of one message
+    sum: Count = 1  # messages that the server sees only as their sum
+    noise_contributors: Count | None = None  # that the noise is sized for; None: all clients of a round
+    trained_by: str = "perfect"  # the users who trained the ranker, whoever sends the messages
+
+    def __post_init__(self) -> None:
+        if self.trained_by not in USERS:
+            raise ValueError(f"trained_by: no users {self.trained_by!r}; there are {', '.join(USERS)}")
+        if self.messages % self.sum:
+            raise ValueError(
+                f"messages: {self.messages} messages do not make whole sums of {self.sum}; use a multiple of {self.sum}"
+            )

@@ -1,12 +1,12 @@
-"""A lower bound on epsilon from trials: how well can two neighbouring worlds be told apart?
+"""A lower bound on epsilon from trials: how well can two neighbouring datasets be distinguished?
 
-Whoever decides for the first world at some outcomes E obeys, in an (epsilon, delta) private world,
-P(E | first) <= e^epsilon P(E | second) + delta, and the same with the worlds exchanged (Kairouz, Oh and Viswanath
+Whoever decides for the first dataset at some outcomes E obeys, under (epsilon, delta) privacy,
+P(E | first) <= e^epsilon P(E | second) + delta, and the same with the datasets exchanged (Kairouz, Oh and Viswanath
 2015). So epsilon >= log((P(E | first) - delta) / P(E | second)).
 
-E is "the statistic is on one side of a threshold". Side, threshold and world are chosen on one half of the trials; on
+E is "the statistic is on one side of a threshold". Side, threshold and dataset are chosen on one half of the trials; on
 the other half both probabilities are bounded (Clopper and Pearson 1934), each at half of the allowed error: the bound
-is valid whatever was chosen. From n trials of each world it cannot exceed about log(n / 7.4) at 95 %.
+is valid whatever was chosen. From n trials of each dataset it cannot exceed about log(n / 7.4) at 95 %.
 
 Differs from the paper: nothing.
 """
@@ -21,7 +21,7 @@ from foltr.types import Array
 
 
 class Trials(NamedTuple):
-    """A statistic of what is released in two neighbouring worlds."""
+    """A statistic of what is released from two neighbouring datasets."""
 
     first: Array  # [trials]
     second: Array  # [trials]
@@ -30,9 +30,9 @@ class Trials(NamedTuple):
 def lower_bound(trials: Trials, *, delta: float = 0.0, confidence: float = 0.95) -> float:
     """Epsilon is at least this, with the given confidence; 0 where nothing can be said."""
     if min(map(len, trials)) < 4:
-        raise SpecError(f"{min(map(len, trials))} trials of a world; use at least 4, and 10,000 for a useful bound")
+        raise SpecError(f"{min(map(len, trials))} trials of a dataset; use at least 4, and 10,000 for a useful bound")
     error = (1 - confidence) / 2
-    chosen, tested = (Trials(*(np.sort(world[half::2]) for world in trials)) for half in (0, 1))
+    chosen, tested = (Trials(*(np.sort(each[half::2]) for each in trials)) for half in (0, 1))
     thresholds = np.unique(np.concatenate(chosen))
     found = np.array([_bounds(*_counts(chosen, thresholds, *way), delta, error) for way in _WAYS])  # [ways, thresholds]
     way, best = np.unravel_index(found.argmax(), found.shape)
@@ -40,13 +40,13 @@ def lower_bound(trials: Trials, *, delta: float = 0.0, confidence: float = 0.95)
     return float(max(bound[0], 0.0))
 
 
-_WAYS = [(above, right) for above in (True, False) for right in (0, 1)]  # to decide, and for which world
+_WAYS = [(above, right) for above in (True, False) for right in (0, 1)]  # to decide, and for which dataset
 
 
 def _counts(trials: Trials, thresholds: Array, above: bool, right: int) -> tuple[Array, Array, int, int]:
-    """Trials on that side of each threshold: of the world that is decided for, and of the other; and all of each."""
-    below = [np.searchsorted(world, thresholds, side="left") for world in trials]
-    hits = [len(world) - few if above else few for world, few in zip(trials, below, strict=True)]
+    """Trials on that side of each threshold: of the dataset that is decided for, and of the other; and all of each."""
+    below = [np.searchsorted(each, thresholds, side="left") for each in trials]
+    hits = [len(each) - few if above else few for each, few in zip(trials, below, strict=True)]
     return hits[right], hits[1 - right], len(trials[right]), len(trials[1 - right])
 
 

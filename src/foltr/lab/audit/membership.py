@@ -47,16 +47,16 @@ def spread_of(updates: Array) -> Spread:
 
 def statistic(total: Array, target: Array, others: Spread, count: int) -> float:
     """Higher if the target's update [P] is in the sum [P] of `count` updates; about standard normal if it is not."""
-    gap = target - others.mean  # another client would stand in the target's place
-    direction = np.linalg.solve(others.covariance, gap)
-    size = np.sqrt(max(count * (direction @ gap), np.finfo(float).tiny))
+    difference = target - others.mean  # another client would stand in the target's place
+    direction = np.linalg.solve(others.covariance, difference)
+    size = np.sqrt(max(count * (direction @ difference), np.finfo(float).tiny))
     return float(direction @ (total - count * others.mean) / size)
 
 
 def sums(sent: Array, known: Array, *, count: int, trials: int, draws: Stream) -> Trials:
     """Statistics of sums of `count` updates with and without a target.
 
-    `sent` [n, P] are updates as they leave, `known` [n, P] the same as the server would expect them from the sessions.
+    `sent` [n, P] are updates as they leave, `known` [n, P] the same as the server would expect them from the clicks.
     In each trial the target is one of them and the others are drawn from the rest, with replacement.
     """
     others, clients = spread_of(sent), len(sent)
@@ -91,9 +91,9 @@ def auc(trials: Trials) -> Measured:
 
 def advantage(trials: Trials) -> Measured:
     """Hits minus false alarms of the best threshold, chosen on one half of the trials and tried on the other."""
-    thresholds = np.unique(np.concatenate([world[::2] for world in trials]))
-    best = thresholds[np.subtract(*((world[::2, None] >= thresholds).mean(axis=0) for world in trials)).argmax()]
-    (hits, inside), (alarms, outside) = (((world[1::2] >= best).sum(), len(world[1::2])) for world in trials)
+    thresholds = np.unique(np.concatenate([each[::2] for each in trials]))
+    best = thresholds[np.subtract(*((each[::2, None] >= thresholds).mean(axis=0) for each in trials)).argmax()]
+    (hits, inside), (alarms, outside) = (((each[1::2] >= best).sum(), len(each[1::2])) for each in trials)
     error = 0.0125  # four bounds that hold together at 95 %
     low = at_least(hits, inside, error) - at_most(alarms, outside, error)
     high = at_most(hits, inside, error) - at_least(alarms, outside, error)

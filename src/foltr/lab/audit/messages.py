@@ -102,7 +102,7 @@ def protected(setting: Setting, local: Array, *, seed: int, round: int) -> Array
     protection = protection_in(setting, local.shape[1])
     if protection.event is None:
         return local.copy()
-    wanted = setting.audit.holders or protection.event.noise_contributors
+    wanted = setting.audit.noise_contributors or protection.event.noise_contributors
     event = msgspec.structs.replace(protection.event, noise_contributors=wanted)
     release = Release(setting.privacy.init_state(), event)
     return protect_rows(setting.privacy, local.copy(), np.arange(len(local)), release, seed=seed, round=round)

@@ -10,7 +10,7 @@ from rich.text import Text
 from foltr.lab.records import Data
 from foltr.lab.reporting.labels import data_name, label_name
 
-_SHOWN = ("least squares", "least absolute")  # the best two; the others are in --json
+_COLUMNS = ("least squares", "least absolute")  # the best two; the others are in --json
 
 
 def audit_tables(found: dict[str, Any]) -> list[Table]:
@@ -41,11 +41,11 @@ def _clicks(one: dict[str, Any], name: str) -> Table:
         "precision / recall of guessed clicks; random: as many guesses at random; without: least absolute when the "
         "client's own message is not in the sum. Only what exceeds both is a leak"
     )
-    columns = [*(attack.replace(" ", "\n") for attack in _SHOWN), "without", "random"]
+    columns = [*(attack.replace(" ", "\n") for attack in _COLUMNS), "without", "random"]
     table = _table("Clicks behind messages", name, "the server sees", columns, caption)
     for row in one["guessing"]:
-        best = row["attacks"][_SHOWN[-1]]
-        cells = [_pair(row["attacks"][attack]) for attack in _SHOWN]
+        best = row["attacks"][_COLUMNS[-1]]
+        cells = [_pair(row["attacks"][attack]) for attack in _COLUMNS]
         without = _pair(best, "absent_") if "absent_precision" in best else ""
         chance = _pair({"precision": row["random_precision"], "recall": best["guessed"]})
         table.add_row(_seen(row), *cells, without, chance)
@@ -61,7 +61,9 @@ def _membership(one: dict[str, Any], name: str) -> Table:
 
 
 def _epsilon(one: dict[str, Any], name: str) -> Table:
-    caption = f"at least: 95 % confidence, {one['epsilon'][0]['trials']:,} trials of the two worst neighbouring worlds"
+    caption = (
+        f"at least: 95 % confidence, {one['epsilon'][0]['trials']:,} trials of the two worst neighbouring datasets"
+    )
     table = _table("Epsilon", name, "release", ["at least", "ledger", "δ", "nominal"], caption)
     for row in one["epsilon"]:
         ledger = "infinite" if row["ledger"] is None else f"{row['ledger']:.3g}"

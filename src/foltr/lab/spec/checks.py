@@ -13,7 +13,7 @@ from foltr.federation.aggregators import aggregator_kind, check_aggregator
 from foltr.federation.personalization import Shared
 from foltr.lab.attacks.plain import NoAttack
 from foltr.lab.attacks.transform import check_attack
-from foltr.lab.audit.choice import Audit
+from foltr.lab.audit import Audit
 from foltr.lab.data.normalize import KINDS as SCALINGS
 from foltr.lab.data.partition import NoPartition
 from foltr.lab.simulation.task import Central, Federated

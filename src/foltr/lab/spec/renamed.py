@@ -17,6 +17,7 @@ KEYS = {
     "unlearning.way": "unlearning.method",
     "unlearning.leavers": "unlearning.forget_clients",
     "unlearning.parts": "unlearning.shards",
+    "audit.holders": "audit.noise_contributors",
     "privacy.present": "privacy.min_participation",
     "silo.most": "silo.top_k",
     "silo.others": "silo.num_negatives",

@@ -12,7 +12,7 @@ from foltr.clicks import Users
 from foltr.errors import SpecError
 from foltr.federation.personalization import Clusters, FedPer, LocalOnly, Offset, Shared
 from foltr.lab.attacks.plain import NoAttack
-from foltr.lab.audit.choice import Audit
+from foltr.lab.audit import Audit
 from foltr.lab.data.partition import NoPartition
 from foltr.lab.silo.projection import Projection
 from foltr.lab.silo.retrieval import Retrieval

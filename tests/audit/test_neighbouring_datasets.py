@@ -1,4 +1,4 @@
-"""Every mechanism in its two worst worlds: honest ones stay below their figure, FPDGD is above its nominal one.
+"""Mechanisms with their two worst neighbouring datasets: user-level DP stays below its figure, FPDGD exceeds its own.
 
 Bounds hold with 95 % confidence each; seeds are fixed.
 """
@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from foltr.lab.audit import worlds
+from foltr.lab.audit import neighbouring_datasets as datasets
 from foltr.lab.audit.epsilon import lower_bound
 from foltr.learners.foltr_es import nominal_epsilon, randomised
 from foltr.privacy.accounting import epsilon
@@ -24,16 +24,23 @@ TRIALS = 10_000
 DELTA = 1e-5
 
 
-def gaussian_event(multiplier, *, clip=2.0, holders=3, size=4):
+def gaussian_event(multiplier, *, clip=2.0, contributors=3, size=4):
     return Event(
-        "gaussian", "l2", clip, "l2", multiplier * clip, noise_contributors=holders, present=holders, parameters=size
+        "gaussian",
+        "l2",
+        clip,
+        "l2",
+        multiplier * clip,
+        noise_contributors=contributors,
+        present=contributors,
+        parameters=size,
     )
 
 
 @pytest.mark.parametrize("multiplier", [0.5, 1.0, 4.0])
 def test_gaussian_shares_hide_what_the_closed_form_says(multiplier):
     found = lower_bound(
-        worlds.honest(Gaussian(clip=2.0), gaussian_event(multiplier), trials=TRIALS, seed=1), delta=DELTA
+        datasets.user_level(Gaussian(clip=2.0), gaussian_event(multiplier), trials=TRIALS, seed=1), delta=DELTA
     )
     truth = gaussian_epsilon(1 / multiplier, DELTA)
     assert 0.15 * truth < found <= truth  # rare outcomes, which carry the rest, are not seen in so few trials
@@ -42,16 +49,18 @@ def test_gaussian_shares_hide_what_the_closed_form_says(multiplier):
 def test_more_releases_tell_more():
     event = gaussian_event(4.0)
     once, often = (
-        lower_bound(worlds.honest(Gaussian(clip=2.0), event, trials=4000, seed=2, releases=k), delta=DELTA)
+        lower_bound(datasets.user_level(Gaussian(clip=2.0), event, trials=4000, seed=2, releases=k), delta=DELTA)
         for k in (1, 16)
     )
     assert once < often <= gaussian_epsilon(math.sqrt(16) / 4, DELTA)
 
 
-@pytest.mark.parametrize(("holders", "truth"), [(1, 1.0), (3, 2.0)])
-def test_laplace_noise_hides_its_bound_over_its_scale(holders, truth):
-    event = Event("laplace", "l1", 2.0, "l1", 2.0 / truth, noise_contributors=holders, present=holders, parameters=5)
-    found = lower_bound(worlds.honest(Laplace(clip=2.0), event, trials=TRIALS, seed=3))
+@pytest.mark.parametrize(("contributors", "truth"), [(1, 1.0), (3, 2.0)])
+def test_laplace_noise_hides_its_bound_over_its_scale(contributors, truth):
+    event = Event(
+        "laplace", "l1", 2.0, "l1", 2.0 / truth, noise_contributors=contributors, present=contributors, parameters=5
+    )
+    found = lower_bound(datasets.user_level(Laplace(clip=2.0), event, trials=TRIALS, seed=3))
     assert 0.75 * truth < found <= truth
 
 
@@ -59,14 +68,14 @@ def test_noise_of_half_the_scale_would_be_noticed():
     """The audit has teeth: a mechanism that forgot half of its noise exceeds its figure."""
     event = gaussian_event(1.0)
     half = msgspec.structs.replace(event, noise=event.noise / 4)
-    found = lower_bound(worlds.honest(Gaussian(clip=2.0), half, trials=TRIALS, seed=4), delta=DELTA)
+    found = lower_bound(datasets.user_level(Gaussian(clip=2.0), half, trials=TRIALS, seed=4), delta=DELTA)
     assert found > gaussian_epsilon(1.0, DELTA)
 
 
 @pytest.mark.parametrize(("nominal", "clip"), [(1.2, "half-delta"), (1.2, "delta"), (2.3, "delta")])
 def test_a_sum_of_fpdgd_tells_more_than_its_nominal_epsilon(nominal, clip):
     privacy = Fpdgd(nominal, 3.0, clip)
-    found = lower_bound(worlds.fpdgd_sum(privacy, size=46, trials=TRIALS, seed=5), delta=DELTA)
+    found = lower_bound(datasets.fpdgd_sum(privacy, size=46, trials=TRIALS, seed=5), delta=DELTA)
     truth = 2 * privacy.radius * math.sqrt(46) / (3.0 / nominal)  # difference in L1 over the scale
     assert nominal < found <= truth
 
@@ -78,25 +87,25 @@ def test_half_delta_makes_a_round_worth_the_root_of_p_times_its_epsilon():
 
 def test_in_one_dimension_fpdgd_is_what_it_says():
     """With a single parameter and the paper's clip the nominal figure is right, and the audit agrees."""
-    found = lower_bound(worlds.fpdgd_sum(Fpdgd(1.2, 3.0, "half-delta"), size=1, trials=TRIALS, seed=6))
+    found = lower_bound(datasets.fpdgd_sum(Fpdgd(1.2, 3.0, "half-delta"), size=1, trials=TRIALS, seed=6))
     assert 0.8 < found <= 1.2
 
 
 def test_the_last_digits_of_doubles_would_give_more_away(monkeypatch):
     """Why statistics are rounded here, and why deployed noise is drawn in the integers."""
-    monkeypatch.setattr(worlds, "_DIGITS", 1e-17)
-    found = lower_bound(worlds.fpdgd_sum(Fpdgd(1.2, 3.0, "half-delta"), size=1, trials=TRIALS, seed=6))
+    monkeypatch.setattr(datasets, "_DIGITS", 1e-17)
+    found = lower_bound(datasets.fpdgd_sum(Fpdgd(1.2, 3.0, "half-delta"), size=1, trials=TRIALS, seed=6))
     assert found > 1.2
 
 
 def test_one_message_of_fpdgd_hides_nothing():
-    tried = worlds.fpdgd_message(Fpdgd(1.2, 3.0), size=46, trials=TRIALS, seed=7)
+    tried = datasets.fpdgd_message(Fpdgd(1.2, 3.0), size=46, trials=TRIALS, seed=7)
     assert lower_bound(tried, delta=DELTA) > 7  # as much as so many trials can say
 
 
 @pytest.mark.parametrize(("p", "count"), [(0.5, 11), (0.9, 11), (0.25, 2)])
 def test_randomised_response_tells_what_its_odds_say(p, count):
-    tried = worlds.randomised_response(
+    tried = datasets.randomised_response(
         lambda truth, uniforms: np.array([randomised(truth, count, p, *two) for two in uniforms]), trials=TRIALS, seed=8
     )
     truth = abs(nominal_epsilon(p, count))
@@ -109,13 +118,13 @@ def seeded_bits(seed):
     return lambda count: int(next(numbers) * 2**count)
 
 
-@pytest.mark.parametrize("holders", [1, 3])
-def test_noise_in_the_integers_stays_below_the_ledger(holders):
+@pytest.mark.parametrize("contributors", [1, 3])
+def test_noise_in_the_integers_stays_below_the_ledger(contributors):
     bits, variance = seeded_bits(9), Fraction(40**2)
 
     def total(size):
-        return sum(discrete_gaussian(share_variance(variance, holders), size, bits) for _ in range(holders))
+        return sum(discrete_gaussian(share_variance(variance, contributors), size, bits) for _ in range(contributors))
 
-    event = Event("discrete-gaussian", "l2", 40.0, "l2", 40.0, noise_contributors=holders, present=holders)
-    found = lower_bound(worlds.integers(total, bound=40, trials=TRIALS), delta=DELTA)
+    event = Event("discrete-gaussian", "l2", 40.0, "l2", 40.0, noise_contributors=contributors, present=contributors)
+    found = lower_bound(datasets.integers(total, bound=40, trials=TRIALS), delta=DELTA)
     assert 1 < found <= epsilon({event: 1}, DELTA).epsilon
