@@ -15,7 +15,7 @@ app = typer.Typer(no_args_is_help=True, help="Organisations with their own docum
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else there.")]
 Key = Annotated[Path, typer.Option("--key", help="File of the hash key that the parties share.", show_default=False)]
 Parties = Annotated[int, typer.Option("--parties", min=1, help="Number of organisations.")]
-Queries = Annotated[int, typer.Option("--queries", min=1, help="Maximum of training queries, and of test queries.")]
+Queries = Annotated[int, typer.Option("--queries", min=1, help="Maximum number of training queries.")]
 Noise = Annotated[str, typer.Option("--noise", help="Of answers: none, paper, per_query or one_shot.")]
 Epsilon = Annotated[float, typer.Option("--epsilon", help="Of an answer (one_shot: of all answers) for one word.")]
 
@@ -111,7 +111,7 @@ def train(
     epsilon: Epsilon = 0.5,
     real_rows: Annotated[int, typer.Option("--real-rows", min=1, help="Rows of 30 with the word's columns.")] = 30,
     loss: Annotated[str, typer.Option("--loss", help="pointwise, pairwise or listwise.")] = "pointwise",
-    stem: Annotated[bool, typer.Option("--stem", help="English stems (needs foltr[text]).")] = False,
+    stem: Annotated[bool, typer.Option("--stem", help="English stems (needs snowballstemmer).")] = False,
     stop: Annotated[bool, typer.Option("--stop", help="Remove English stop words.")] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the division, keys, noise and training.")] = 1,
     json_: Json = False,
