@@ -19,7 +19,6 @@ from foltr.lab.spec.parse import setting
 HERE = Path(__file__).parent
 SETTINGS = json.loads((HERE / "settings.json").read_text(encoding="utf-8"))
 ABOUT = json.loads((HERE / "reference.json").read_text(encoding="utf-8"))
-TIMES = ("ms a query", "documents a second")  # not the same twice
 TOLERANCE = ABOUT["tolerance"]
 CHANGED = {
     "gaussian-adaptive": "clients noise the bit of the adaptive clip in shares; before, the server drew it once",
@@ -54,10 +53,10 @@ def outcome(name, spec):
         out[f"{name}/online"] = result.online[0].mean()
     if result.offline.size:
         out[f"{name}/offline"] = result.offline[:, -1]
-    further = [value for name, value in zip(result.names, result.more, strict=True) if str(name) not in TIMES]
-    further += result.client_ndcg.tolist()
-    if further:
-        out[f"{name}/more"] = np.array(further)
+    named = {str(one): value for one, value in zip(result.names, result.more, strict=True)}
+    named |= {f"client {one}": value for one, value in zip(result.clients, result.client_ndcg, strict=True)}
+    if name in ABOUT["more_names"]:
+        out[f"{name}/more"] = np.array([named[one] for one in ABOUT["more_names"][name]])  # later ones may be new
     if result.points.size:
         out[f"{name}/points"] = result.points
     return out

@@ -25,9 +25,12 @@ import msgspec
 import numpy as np
 
 from foltr.errors import SpecError
+from foltr.federation.round import Release, run_rounds
+from foltr.federation.schedule import Members, Schedule
+from foltr.federation.server import add, init_state, mean_delta
 from foltr.rng import stream
 from foltr.text.features import Labelled, dataset, join
-from foltr.types import Array, Dataset
+from foltr.types import Array, Dataset, OnlineMetrics, Updates
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
@@ -118,18 +121,44 @@ def visit(parameters: Array, data: Dataset, queries: Array, *, loss: str, learni
     return local - parameters
 
 
+class VisitEngine(NamedTuple):
+    """An engine (see `federation.round.Engine`) whose rounds are visits of one party each."""
+
+    parties: Mapping[int, Dataset]
+    visits: Sequence[Visit]  # round r is visits[r - 1]
+    sgd: Sgd
+
+    def prepare(self, members: Members) -> Members:
+        return members
+
+    def local_updates(
+        self, models: Array, cohort: Members, round: int, release: Release | None  # noqa: ARG002
+    ) -> tuple[Updates, OnlineMetrics]:  # fmt: skip
+        epoch, party, queries = self.visits[round - 1]
+        rate = learning_rate(self.sgd, epoch)
+        delta = visit(models, self.parties[party], queries, loss=self.sgd.loss, learning_rate=rate)
+        nothing = np.empty(0)  # nobody clicks
+        updates = Updates(delta[None], cohort.interactions, cohort.clients, np.array([round - 1]))
+        return updates, OnlineMetrics(nothing, nothing)
+
+
 def train(parties: Mapping[int, Dataset], sgd: Sgd, *, seed: int) -> Array:
     """[d] one ranker from the data of numbered parties in turn; from a single one it is plain SGD."""
     widths = {data.features.shape[1] for data in parties.values()}
     if len(widths) != 1:
         raise SpecError(f"parties have {sorted(widths)} features; one ranker needs the same of all")
-    parameters = np.zeros(widths.pop() + 1)
-    for epoch, party, queries in schedule(
-        {party: len(data.queries) for party, data in parties.items()}, sgd, seed=seed
-    ):
-        rate = learning_rate(sgd, epoch)
-        parameters = parameters + visit(parameters, parties[party], queries, loss=sgd.loss, learning_rate=rate)
-    return parameters[:-1]
+    visits = list(schedule({party: len(data.queries) for party, data in parties.items()}, sgd, seed=seed))
+
+    def members(round: int) -> Members:
+        one = visits[round - 1]
+        return Members(np.array([one.party]), np.array([len(one.queries)]))
+
+    rounds = run_rounds(
+        init_state(np.zeros(widths.pop() + 1)), Schedule(range(1, len(visits) + 1), members, fixed=False),
+        VisitEngine(parties, visits, sgd), aggregator=mean_delta, server_optimizer=add,
+    )  # fmt: skip
+    *_, last = rounds
+    return last.parameters[:-1]
 
 
 def train_separately(data: Sequence[Labelled], sgd: Sgd, *, seed: int) -> Array:
