@@ -260,6 +260,6 @@ def test_variants_find_on_real_text_what_they_should():
     assert len({row["size_mb"] for row in rows.values()}) == 2  # the same space at the same K
 
 
-def test_cover_and_shape_are_what_the_names_say():
+def test_recall_and_shape_are_what_the_names_say():
     assert shape_of(family(KEY)) == (30, 200, "keyed", shape_of(family(KEY)).fingerprint)
     assert recall_at_k(np.array([0, 1]), np.array([3, 0, 2]), 2) == 0.5
