@@ -10,7 +10,7 @@ from foltr.lab.data import corpora
 from foltr.lab.data import corpus_formats as formats
 from foltr.text.corpus import Document, Judgment, Place, Query, assemble, grade_of, text_folder
 
-HERE = Place("made.txt", 1)
+HERE = Place("test.txt", 1)
 DOCUMENTS = '{"_id": "a", "title": "T", "text": "one two"}\n\n{"_id": 7, "text": "three", "metadata": {}}\n'
 QUERIES = '{"_id": "x", "text": "two"}\n{"query_id": "y", "query": "three"}\n'
 
@@ -93,10 +93,10 @@ def test_a_folder_of_text_files_in_the_order_of_their_paths(tmp_path):
 def test_grades_of_pairs_are_0_where_nobody_judged():
     documents = [Document(name, "", "", HERE) for name in "abc"]
     judged = [Judgment("x", "c", 3, HERE), Judgment("x", "a", 1, HERE)]
-    found = assemble("made", documents, [Query("x", "", HERE), Query("y", "", HERE)], {"all": judged})
+    found = assemble("test", documents, [Query("x", "", HERE), Query("y", "", HERE)], {"all": judged})
     queries, pairs = np.array([0, 0, 0, 1, 1]), np.array([0, 1, 2, 0, 2])
     assert grade_of(found, queries, pairs).tolist() == [1, 0, 3, 0, 0]
-    assert grade_of(assemble("made", documents), queries, pairs).tolist() == [0] * 5
+    assert grade_of(assemble("test", documents), queries, pairs).tolist() == [0] * 5
 
 
 def test_judgments_of_what_is_not_there_are_counted(tmp_path):

@@ -97,8 +97,8 @@ def test_the_second_use_reads_no_source(library, monkeypatch):
 
 def test_a_damaged_or_closed_cache_costs_only_time(library, own_folders, monkeypatch):
     first = docstrings.load(root=library)
-    (kept,) = (own_folders / "cache" / "corpora").iterdir()
-    kept.write_bytes(kept.read_bytes()[:40])
+    (cached,) = (own_folders / "cache" / "corpora").iterdir()
+    cached.write_bytes(cached.read_bytes()[:40])
     assert docstrings.load(root=library).bodies == first.bodies
     (own_folders / "a file").write_text("")
     monkeypatch.setenv("FOLTR_CACHE", str(own_folders / "a file"))
@@ -112,7 +112,7 @@ def test_a_changed_library_is_read_again(library):
 
 
 def test_without_sources_it_says_so(tmp_path):
-    with pytest.raises(DataMissing, match="source of Python's standard library is not there"):
+    with pytest.raises(DataMissing, match="source of Python's standard library is missing"):
         docstrings.load(root=tmp_path)
     with pytest.raises(SpecError, match="queries=0"):
         docstrings.load(queries=0)

@@ -9,9 +9,11 @@ import pytest
 from texts import corpus
 
 from foltr.errors import SpecError
+from foltr.lab.data import corpora
 from foltr.lab.silo.evaluation import METRICS, bm25_metrics, bm25_ranker, change, ranker_metrics, score_metrics
 from foltr.metrics import err, ndcg
 from foltr.rng import stream
+from foltr.silo.pairs import judged
 from foltr.types import Dataset
 
 
@@ -106,3 +108,18 @@ def test_bm25_is_the_formula_over_title_and_body_with_stems_and_without_stop_wor
     data = Dataset(np.zeros((4, 1), np.float32), np.array([0, 0, 1, 0], np.int8), np.array([0, 4]), np.array([0]))
     (found,) = bm25_metrics(SimpleNamespace(corpus=texts, owned=owned), [data], top_grade=1)
     assert found.tolist() == score_metrics(np.array(scores), data, top_grade=1).tolist()
+
+
+@pytest.mark.data
+@pytest.mark.usefixtures("real_data")
+def test_bm25_without_labels_on_nfcorpus():
+    """All 323 published test queries over all documents; `silo/table1` has the same to three digits."""
+    texts = corpora.load("nfcorpus")
+    everything = np.arange(len(texts.ids))
+    pairs = judged(texts, texts.parts["test"], everything, num_negatives=None)
+    queries, starts = np.unique(pairs.queries, return_index=True)
+    offsets = np.append(starts, len(pairs.queries))
+    data = Dataset(np.zeros((len(pairs.queries), 1), np.float32), pairs.grades, offsets, queries)
+    (found,) = bm25_metrics(SimpleNamespace(corpus=texts, owned=[everything]), [data], top_grade=3)
+    assert len(found) == 323
+    assert found[:, 1].mean() == pytest.approx(0.331, abs=0.001)

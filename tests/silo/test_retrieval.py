@@ -45,9 +45,9 @@ def test_made_up_documents_are_long_varied_and_repeat_their_words():
 
 def test_what_is_deleted_is_not_found_and_a_new_sketch_knows_nothing_of_it():
     some = msgspec.structs.replace(SMALL, deleted_fraction=0.25)
-    gone = deleted_documents(TASK, some)
-    assert len(gone) == 75
-    left = without(TASK, gone)
-    assert not left.documents.lengths[gone].any()
+    deleted = deleted_documents(TASK, some)
+    assert len(deleted) == 75
+    left = without(TASK, deleted)
+    assert not left.documents.lengths[deleted].any()
     assert left.documents.lengths.sum() == 225 * 1000
     assert of(deleted_fraction=0.25, rebuilt=True)["recall"] >= of(deleted_fraction=0.25)["recall"] > 0

@@ -247,11 +247,11 @@ def test_what_cannot_be_is_refused_in_words(said):
 @pytest.mark.data
 @pytest.mark.usefixtures("real_data")
 def test_variants_find_on_real_text_what_they_should():
-    from foltr.lab.silo.retrieval import Retrieval, measured
+    from foltr.lab.silo.retrieval import Retrieval, measure
     from foltr.lab.silo.tasks import text
 
     task = text("nfcorpus", asked=250)
-    rows = {(by, top): measured(task, Retrieval(by=by, top=top), seed=1) for by in rtk.VARIANTS for top in (15, 51)}
+    rows = {(by, top): measure(task, Retrieval(by=by, top=top), seed=1) for by in rtk.VARIANTS for top in (15, 51)}
     assert rows["sound", 15]["recall@K"] > 0.75 > 0.65 > rows["paper", 15]["recall@K"]
     assert rows["sound", 51]["recall@K"] > 0.9
     assert rows["sampled", 15]["recall@K"] > 0.98
@@ -260,6 +260,6 @@ def test_variants_find_on_real_text_what_they_should():
     assert len({row["size_mb"] for row in rows.values()}) == 2  # the same space at the same K
 
 
-def test_cover_and_shape_are_what_the_names_say():
+def test_recall_and_shape_are_what_the_names_say():
     assert shape_of(family(KEY)) == (30, 200, "keyed", shape_of(family(KEY)).fingerprint)
     assert recall_at_k(np.array([0, 1]), np.array([3, 0, 2]), 2) == 0.5

@@ -163,7 +163,7 @@ def divide_queries(corpus: Corpus, setup: Setup, *, seed: int) -> tuple[Array, A
 
 
 def spent(federation: Federation) -> float:
-    """Epsilon of the word that most was reported about, against whoever asked."""
+    """The largest epsilon of any word, against the askers."""
     return max(accounts.spent(one.ledger).epsilon for one in (*federation.titles, *federation.bodies))
 
 

@@ -130,7 +130,7 @@ def ask_count(asker: Asker, term: str, document: int) -> Query[CountResult]:
 
 
 def ask_top(asker: Asker, term: str, *, top: int, beta: float = 0.1) -> Query[TopResult]:
-    """The documents of the owner that have a term most often, as far as its answer tells."""
+    """The documents of the owner that have a term most often, according to its answer."""
     question = obfuscate(asker, term)
     number = new_secret()[:8]
     answer = messages.decode((yield _request(number, "top", 0, question)), messages.TopAnswer)

@@ -1,7 +1,7 @@
 """Corpora by name: nfcorpus, vaswani, msmarco-sample, docstrings, or a folder of your own.
 
-A corpus is looked for where collections are (`places`): the folder that was added, FOLTR_DATA, ./data. Its folder
-holds, each perhaps packed (.gz, .xz, .bz2),
+A corpus is searched for where collections are (`places`): the folder that was added, FOLTR_DATA, ./data. Its folder
+holds, each plain or compressed (.gz, .xz, .bz2),
 
     BEIR    corpus.jsonl, queries.jsonl, and qrels.tsv or qrels/train.tsv, dev.tsv, test.tsv (.tsv, .qrel, .txt)
     TREC    doc-text.trec, query-text.trec, qrels
@@ -23,8 +23,8 @@ WHERE = {
     "vaswani": "The University of Glasgow publishes it: http://ir.dcs.gla.ac.uk/resources/test_collections/npl/",
     "msmarco-sample": "Any sample of MS MARCO passages in BEIR's files: https://microsoft.github.io/msmarco/",
 }
-_OWN = "It is none of the known ones; a folder of that name with a corpus in it will do."
-_PACKED = ("", ".gz", ".xz", ".bz2")
+_OWN = "It is not a known name; a folder of that name with a corpus in it works too."
+_COMPRESSED = ("", ".gz", ".xz", ".bz2")
 _JUDGED = (".tsv", ".qrel", ".txt", "")
 _LOOKED_FOR = "corpus.jsonl, queries.jsonl and qrels (BEIR), or doc-text.trec, query-text.trec and qrels (TREC)"
 
@@ -65,7 +65,7 @@ def load_folder(root: str | Path, *, name: str | None = None) -> Corpus:
 
 
 def _file(folder: Path, name: str) -> Path | None:
-    return next((path for packed in _PACKED if (path := folder / f"{name}{packed}").is_file()), None)
+    return next((path for ending in _COMPRESSED if (path := folder / f"{name}{ending}").is_file()), None)
 
 
 def _judgments(folder: Path) -> dict[str, Iterator[Judgment]]:

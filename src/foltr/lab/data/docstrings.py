@@ -1,29 +1,27 @@
 """The corpus that every machine has: the docstrings of Python's standard library.
 
 A document is a module, class or function that has a docstring: its qualified name is the title, the docstring the
-body. The source files are parsed, never imported. Modules that some systems package apart (tkinter, idlelib, ...) and
-tests are left out, so that one version of Python has one corpus; it is read once and kept in the cache.
+body. The source files are parsed, never imported. Modules that some systems package separately (tkinter, idlelib, ...)
+and tests are left out, so that one version of Python has one corpus; it is read once and cached.
 
-A known-item query is made of an object's summary line, of one that no other object has: up to five of its words, stop
-words aside, drawn by the seed and kept in their order. That object has grade 2, the others of its module grade 1.
+A known-item query has up to five words of an object's summary line, stop words removed, drawn by the seed, in their
+order; only lines that no other object has are used. That object has grade 2, the others of its module grade 1.
 """
 
 import ast
 import contextlib
 import hashlib
 import inspect
-import os
 import sys
 import sysconfig
-import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
-from foltr.atomic import cache_home
-from foltr.errors import DataMissing, SpecError
+from foltr.atomic import atomic_write, cache_home
+from foltr.errors import DataMissing, SpecError, StorageError
 from foltr.rng import stream
 from foltr.text.analysis import STOP_WORDS, terms
 from foltr.text.corpus import Corpus, Document, Judgment, Place, Query, assemble
@@ -60,18 +58,19 @@ def _described(root: Path) -> list[Described]:
     """Every documented object, from the cache where the same files were read before."""
     files = list(_sources(root))
     if not files:
-        raise DataMissing(f"{root}: the source of Python's standard library is not there; use another corpus")
+        raise DataMissing(f"{root}: the source of Python's standard library is missing; use another corpus")
     place = cache_home() / "corpora" / f"{NAME}-{_key(root, files)}.json"
     with contextlib.suppress(OSError, msgspec.DecodeError):
         return msgspec.json.decode(place.read_bytes(), type=list[Described])
     found = [one for path in files for one in _objects(path, root)]
-    with contextlib.suppress(OSError):  # where the cache cannot be written, the next use reads the files again
-        _write_whole(place, msgspec.json.encode(found))
+    # without a writable cache the next use reads the files again
+    with contextlib.suppress(OSError, StorageError), atomic_write(place) as temporary:
+        temporary.write_bytes(msgspec.json.encode(found))
     return found
 
 
 def _sources(root: Path) -> Iterator[Path]:
-    """The files of the library, module after module; installed packages are not looked into."""
+    """The files of the library, module by module, without installed packages."""
     for name in sorted(sys.stdlib_module_names - _APART):
         inside = [path for path in (root / name).rglob("*.py") if not _TESTS & set(path.relative_to(root).parts)]
         yield from (path for path in [root / f"{name}.py", *sorted(inside)] if path.is_file())
@@ -81,17 +80,6 @@ def _key(root: Path, files: list[Path]) -> str:
     sizes = [[path.relative_to(root).as_posix(), path.stat().st_size] for path in files]
     label = msgspec.json.encode([_FORMAT, sys.version, sizes])
     return hashlib.sha256(label).hexdigest()[:32]
-
-
-def _write_whole(place: Path, content: bytes) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    handle, draft = tempfile.mkstemp(prefix=".docstrings-", dir=place.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(draft).replace(place)
-    finally:
-        Path(draft).unlink(missing_ok=True)
 
 
 def _objects(path: Path, root: Path) -> Iterator[Described]:
@@ -108,7 +96,7 @@ def _objects(path: Path, root: Path) -> Iterator[Described]:
 
 
 def _definitions(node: ast.AST, name: str) -> Iterator[tuple[str, ast.Module | ast.ClassDef | _Function]]:
-    """The node and what is defined in it, under `if` and `try` too, but not within functions."""
+    """The node and the definitions in it, also under `if` and `try`, but not within functions."""
     if isinstance(node, ast.Module | ast.ClassDef | _Function):
         yield name, node
     if isinstance(node, _Function):
@@ -146,5 +134,5 @@ def _known_items(found: list[Described], queries: int, seed: int) -> tuple[list[
 
 
 def _some(words: list[str], seed: int, number: int) -> str:
-    kept = stream(seed, client=number, purpose="choice").permutation(len(words))[:_LONGEST_QUERY]
-    return " ".join(words[place] for place in sorted(kept))
+    chosen = stream(seed, client=number, purpose="choice").permutation(len(words))[:_LONGEST_QUERY]
+    return " ".join(words[place] for place in sorted(chosen))
