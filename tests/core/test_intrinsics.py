@@ -1,6 +1,10 @@
 """The functions of `_kernels.simd` against NumPy: with hand-written SIMD and, in a process of its own, without."""
 
 import math
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kstest
 
+from foltr._kernels import simd
 from foltr._kernels.aligned import LINE, aligned_zeros
 from foltr._kernels.compile import kernel
+from foltr._kernels.machine import USE_SIMD, simd_supported
 from foltr._kernels.simd import (
     add_rows,
     dots,
@@ -19,6 +25,8 @@ from foltr._kernels.simd import (
     highest,
     highest_in_lanes,
     mass_above,
+    plain,
+    prefetch,
     smallest_k,
     unit_sums,
     weigh_pairs,
@@ -35,6 +43,16 @@ from foltr._kernels.simd.sizes import (
     UNITS,
 )
 from foltr.rng import stream
+
+NAMES = (
+    "add_rows", "dots", "exponential_race", "fill_keys", "fill_normals", "highest", "highest_in_lanes", "mass_above",
+    "prefetch", "smallest_k", "unit_sums", "weigh_pairs",
+)  # fmt: skip
+
+
+@kernel
+def prefetch_of(flat, index):
+    prefetch(flat, index)
 
 
 @kernel
@@ -276,3 +294,28 @@ def test_normal_numbers_are_those_of_the_stream_to_the_last_digits(seed):
     fill_normals_of(np.uint64(draws.start), np.uint64(draws.stride), 50, out)
     assert out[: 50 * NORMALS] == pytest.approx(draws.normal(50 * NORMALS), abs=1e-14)
     assert out[50 * NORMALS :].tolist() == [-7.0] * 3
+
+
+def test_prefetching_leaves_everything_as_it_is():
+    flat = normal(1, 40).astype(np.float32)
+    before = flat.copy()
+    prefetch_of(flat, 7)
+    assert np.array_equal(flat, before)
+
+
+def test_the_facade_runs_what_was_chosen():
+    chosen = os.environ.get("FOLTR_SIMD", "1") != "0" and simd_supported()
+    assert chosen == USE_SIMD
+    for name in NAMES:
+        assert (getattr(simd, name) is getattr(plain, name)) == (not USE_SIMD)
+
+
+@pytest.mark.skipif(not USE_SIMD, reason="these are the plain loops already")
+def test_the_same_contracts_hold_for_the_plain_loops():
+    """This file and the drawing of lists, in a process without hand-written SIMD."""
+    files = [__file__, str(Path(__file__).with_name("test_plackett_luce.py"))]
+    answer = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *files],
+        env={**os.environ, "FOLTR_SIMD": "0"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert answer.returncode == 0, answer.stdout

@@ -87,7 +87,7 @@ def highest(scores: Array, blocks: int) -> float:
     """See `normalizers.highest`."""
     best: float = scores[0]
     for i in range(1, blocks * LANES):
-        best = best if best > scores[i] else scores[i]
+        best = scores[i] if scores[i] > best else best
     return best
 
 
