@@ -60,7 +60,7 @@ def far(odds: float, looks: int = 1) -> float:
     return float(norm.isf(odds / looks / 2))
 
 
-def distance(sample, expected):
+def standard_errors(sample, expected):
     """[coordinates] of the mean of a sample [n, coordinates] from what is expected, in standard errors."""
     return np.abs(sample.mean(axis=0) - expected) / (sample.std(axis=0, ddof=1) / math.sqrt(len(sample)))
 
@@ -98,14 +98,14 @@ def patterns(length: int):
     return itertools.product((False, True), repeat=length)
 
 
-def exact_pair_weight(scores, ranking, winner: int, loser: int) -> float:
-    """P(R*) / (P(R) + P(R*)) * sigma'(gap) with 60 digits, where R* is R with the two ranks swapped."""
+def exact_pair_weight(scores, ranking, positive: int, negative: int) -> float:
+    """P(R*) / (P(R) + P(R*)) * sigma'(difference) with 60 digits, where R* is R with the two ranks swapped."""
     with localcontext() as context:
         context.prec = 60
         swapped = list(ranking)
-        swapped[winner], swapped[loser] = swapped[loser], swapped[winner]
+        swapped[positive], swapped[negative] = swapped[negative], swapped[positive]
         shown, other = (_decimal_probability(scores, order) for order in (ranking, swapped))
-        better, worse = (Decimal(float(scores[ranking[rank]])).exp() for rank in (winner, loser))
+        better, worse = (Decimal(float(scores[ranking[rank]])).exp() for rank in (positive, negative))
         return float(other / (shown + other) * better * worse / (better + worse) ** 2)
 
 
