@@ -96,16 +96,21 @@ def recorder(task: Task) -> Recorder:
     federation = task.federation
     if not isinstance(federation, Federated):
         raise SpecError("a recorder follows a federation; use federation kind = 'federated'")
-    click, stop = (np.stack(part) for part in zip(*task.click_models, strict=True))
+    click, stop = _click_tables(task)
     clients, queries = np.arange(federation.clients), len(task.train.offsets) - 1
     held = task.pools or everything(clients, queries=queries, click_models=len(click))
     return Recorder(task, collection_of(task.train, task.grades), click, stop, held, workspace_of(task), [])
 
 
 def log_engine(task: Task, log: Log) -> LogEngine:
-    click, stop = (np.stack(part) for part in zip(*task.click_models, strict=True))
+    click, stop = _click_tables(task)
     starts = {round: rows for round, _, rows in rounds_of(log)}
     return LogEngine(task, log, collection_of(task.train, task.grades), click, stop, workspace_of(task), starts)
+
+
+def _click_tables(task: Task) -> tuple[Array, Array]:
+    """[click models, k, grades] and [click models, grades]: what kernels take of the click models."""
+    return np.stack([model.click for model in task.click_models]), np.stack([model.stop for model in task.click_models])
 
 
 def log_of(recorder: Recorder) -> Log:
