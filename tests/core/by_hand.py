@@ -12,6 +12,7 @@ from scipy.stats import chisquare, norm
 from foltr._kernels.plackett_luce import draw_list
 from foltr._kernels.prefetching import ahead
 from foltr._kernels.workspace import workspace_for
+from foltr.federation.schedule import Members
 from foltr.rng import stream
 from foltr.types import Dataset
 
@@ -35,12 +36,13 @@ def draw(workspace, k, draws):
 
 
 def trained(engine, parameters, clients, steps, **more):
-    """What an engine trains with a cohort that comes once."""
-    return engine.train(parameters, engine.prepare(clients, steps), **more)
+    """Parameters [n, P] after the steps of these clients, and their online metrics."""
+    return engine.train(parameters, engine.prepare(Members(clients, steps)), **more)
 
 
-def measured(engine, parameters, clients, steps, **more):
-    return engine.measure(parameters, engine.prepare(clients, steps), **more)
+def local_updates(engine, models, members, round, release):
+    """The updates of a cohort, and its online metrics."""
+    return engine.local_updates(models, engine.prepare(members), round, release)
 
 
 def read_only(array):
@@ -70,7 +72,7 @@ def far(odds: float, looks: int = 1) -> float:
     return float(norm.isf(odds / looks / 2))
 
 
-def distance(sample, expected):
+def standard_errors(sample, expected):
     """[coordinates] of the mean of a sample [n, coordinates] from what is expected, in standard errors."""
     return np.abs(sample.mean(axis=0) - expected) / (sample.std(axis=0, ddof=1) / math.sqrt(len(sample)))
 
@@ -108,14 +110,14 @@ def patterns(length: int):
     return itertools.product((False, True), repeat=length)
 
 
-def exact_pair_weight(scores, ranking, winner: int, loser: int) -> float:
-    """P(R*) / (P(R) + P(R*)) * sigma'(gap) with 60 digits, where R* is R with the two ranks swapped."""
+def exact_pair_weight(scores, ranking, positive: int, negative: int) -> float:
+    """P(R*) / (P(R) + P(R*)) * sigma'(difference) with 60 digits, where R* is R with the two ranks swapped."""
     with localcontext() as context:
         context.prec = 60
         swapped = list(ranking)
-        swapped[winner], swapped[loser] = swapped[loser], swapped[winner]
+        swapped[positive], swapped[negative] = swapped[negative], swapped[positive]
         shown, other = (_decimal_probability(scores, order) for order in (ranking, swapped))
-        better, worse = (Decimal(float(scores[ranking[rank]])).exp() for rank in (winner, loser))
+        better, worse = (Decimal(float(scores[ranking[rank]])).exp() for rank in (positive, negative))
         return float(other / (shown + other) * better * worse / (better + worse) ** 2)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from foltr._kernels.clicks import click_list
 from foltr._kernels.cohort import Candidates, ClickTables
 from foltr._kernels.workspace import workspace_for
-from foltr.clicks import USERS, ClickModel, ClickTable, Users, behaviour, clicks_on
+from foltr.clicks import USERS, ClickModel, ClickTable, Users, click_model, clicks_on
 from foltr.errors import SpecError
 from foltr.rng import stream
 
@@ -54,7 +54,7 @@ def compiled_clicks(grades, users, draws):
 
 @pytest.mark.parametrize(("name", "click", "stop"), list(printed()), ids=lambda value: str(value))
 def test_tables_are_the_printed_ones(name, click, stop):
-    users = behaviour(Users(name, k=10), grades=len(click))
+    users = click_model(Users(name, k=10), grades=len(click))
     assert users.click.tolist() == [click] * 10  # a cascade user clicks alike at every rank
     assert users.stop.tolist() == stop
 
@@ -65,7 +65,7 @@ def test_there_are_no_other_tables():
 
 @pytest.mark.parametrize("eta", [0, 0.5, 1, 1.5, 2])
 def test_position_users_click_less_the_lower_and_never_stop(eta):
-    users = behaviour(Users("perfect", model="position", eta=eta, k=4), grades=3)
+    users = click_model(Users("perfect", model="position", eta=eta, k=4), grades=3)
     for rank, (grade, chance) in itertools.product((1, 2, 3, 4), enumerate([0, 0.5, 1])):
         assert users.click[rank - 1, grade] == pytest.approx(chance / rank**eta)
     assert users.stop.tolist() == [0, 0, 0]
@@ -89,13 +89,13 @@ LIST = [0, 2, 1, 0, 2]
     ids=str,
 )
 def test_patterns_of_clicks_come_as_often_as_the_model_says(users, grades):
-    made = behaviour(users, grades=3)
+    model = click_model(users, grades=3)
     expected = {
-        pattern: pattern_probability(pattern, grades, made.click, made.stop) for pattern in patterns(len(grades))
+        pattern: pattern_probability(pattern, grades, model.click, model.stop) for pattern in patterns(len(grades))
     }
     assert sum(expected.values()) == pytest.approx(1)
     draws = stream(31, purpose="clicks")
-    seen = [tuple(compiled_clicks(grades, made, draws.skip(10 * i)).tolist()) for i in range(10_000)]
+    seen = [tuple(compiled_clicks(grades, model, draws.skip(10 * i)).tolist()) for i in range(10_000)]
     assert fit(seen, expected) > 1e-3  # false alarm 1 in 1,000 for each of the eight
 
 
@@ -114,7 +114,7 @@ def test_both_simulations_click_the_same(grades, chances, stops, client, positio
 
 
 def test_clicks_by_eye():
-    users = behaviour(Users("navigational", k=4), grades=3)  # click .05 .5 .95, stop .2 .5 .9
+    users = click_model(Users("navigational", k=4), grades=3)  # click .05 .5 .95, stop .2 .5 .9
     #                   grade 0 at .05  grade 1 below .5, goes on   grade 2 below .95, stops   never read
     uniforms = np.array([0.05, 0.00, 0.49, 0.50, 0.94, 0.89, 0.00, 0.00])
     assert clicks_on(np.array([0, 1, 2, 2]), users, uniforms).tolist() == [False, True, True, False]
@@ -127,25 +127,25 @@ def test_a_user_never_stops_at_what_was_not_clicked():
 
 
 def test_a_table_of_ones_own():
-    users = behaviour(Users(ClickTable((0.1, 0.2, 0.3, 0.4), (0.5, 0.6, 0.7, 0.8)), k=2), grades=4)
+    users = click_model(Users(ClickTable((0.1, 0.2, 0.3, 0.4), (0.5, 0.6, 0.7, 0.8)), k=2), grades=4)
     assert users.click.tolist() == [[0.1, 0.2, 0.3, 0.4]] * 2
     assert users.stop.tolist() == [0.5, 0.6, 0.7, 0.8]
 
 
 def test_a_table_for_more_grades_serves_a_collection_of_fewer():
-    users = behaviour(Users(ClickTable((0.1, 0.2, 0.3), (0.4, 0.5, 0.6)), k=1), grades=2)
+    users = click_model(Users(ClickTable((0.1, 0.2, 0.3), (0.4, 0.5, 0.6)), k=1), grades=2)
     assert (users.click.tolist(), users.stop.tolist()) == ([[0.1, 0.2]], [0.4, 0.5])
 
 
 def test_a_table_for_fewer_grades_is_refused():
     users = Users(ClickTable((0.1, 0.2), (0.3, 0.4)))
     with pytest.raises(SpecError, match=r"users\.clicks: the table has 2 grades, the collection 3 \(labels up to 2\)"):
-        behaviour(users, grades=3)
+        click_model(users, grades=3)
 
 
 def test_a_named_table_that_does_not_exist_for_the_grades_says_what_to_write():
     with pytest.raises(SpecError, match=r"'perfect' is defined for 2, 3, 5 grades, the collection has 4; give a table"):
-        behaviour(Users("perfect"), grades=4)
+        click_model(Users("perfect"), grades=4)
 
 
 @pytest.mark.parametrize(("click", "stop"), [((0.1, 0.2), (0.1,)), ((0.1,), (0.1,)), ((), ())])

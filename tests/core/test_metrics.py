@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from foltr._kernels.metrics import evaluate, ideal_dcg
-from foltr.clicks import Users, behaviour, clicks_on
+from foltr.clicks import Users, click_model, clicks_on
 from foltr.lab.data import catalog
 from foltr.metrics import CUT, discounted, err, expected_max_rr, gain_table, ndcg, order
 from foltr.rng import stream
@@ -174,22 +174,22 @@ USERS = [
 @pytest.mark.parametrize("users", USERS, ids=str)
 @pytest.mark.parametrize("grades", [[0, 1, 2, 0, 2], [2], [0, 0, 0, 1, 0, 2, 1, 0]], ids=str)
 def test_expected_max_rr_is_the_mean_over_all_patterns_of_clicks(users, grades):
-    made = behaviour(users, grades=3)
+    model = click_model(users, grades=3)
     expected = sum(
-        pattern_probability(pattern, grades, made.click, made.stop) / (pattern.index(True) + 1)
+        pattern_probability(pattern, grades, model.click, model.stop) / (pattern.index(True) + 1)
         for pattern in patterns(len(grades))
         if any(pattern)
     )
-    assert expected_max_rr(np.array(grades), made.click) == pytest.approx(expected, abs=1e-12)
+    assert expected_max_rr(np.array(grades), model.click) == pytest.approx(expected, abs=1e-12)
 
 
 def test_expected_max_rr_is_what_simulated_users_live_through():
-    grades, made = np.array([0, 1, 0, 2, 1]), behaviour(USERS[1], grades=3)
+    grades, model = np.array([0, 1, 0, 2, 1]), click_model(USERS[1], grades=3)
     uniforms = stream(81, purpose="clicks").uniform(5000 * 10).reshape(5000, 10)
-    clicks = np.array([clicks_on(grades, made, row) for row in uniforms])
-    lived = np.where(clicks.any(axis=1), 1 / (clicks.argmax(axis=1) + 1), 0)
-    error = lived.std() / math.sqrt(len(lived))
-    assert abs(lived.mean() - expected_max_rr(grades, made.click)) < far(1e-3) * error  # false alarm 1 in 1,000
+    clicks = np.array([clicks_on(grades, model, row) for row in uniforms])
+    reciprocals = np.where(clicks.any(axis=1), 1 / (clicks.argmax(axis=1) + 1), 0)
+    error = reciprocals.std() / math.sqrt(len(reciprocals))
+    assert abs(reciprocals.mean() - expected_max_rr(grades, model.click)) < far(1e-3) * error  # false alarm 1 in 1,000
 
 
 def test_expected_max_rr_looks_no_further_than_ten():

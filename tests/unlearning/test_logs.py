@@ -1,27 +1,26 @@
-"""What is recorded is what happened, and learning from it is PDGD on it, whoever has left."""
+"""What is recorded is what happened, and learning from it is PDGD on it, whoever is forgotten."""
 
 import numpy as np
 import pytest
-from foltr.unlearning.recording import log_of, recorder
-from foltr.unlearning.rounds import federate
-from forgetting import collection, last, learnt_slowly, session_of, small
+from forgetting import collection, federation, interaction_of, learnt, learnt_slowly, recorded, small
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foltr._kernels.cohort import ClientPools
 from foltr._kernels.normalizers import weigh_list
 from foltr._kernels.pdgd import pair_weights
-from foltr._kernels.workspace import workspace_for
 from foltr.clicks import Users
 from foltr.errors import SpecError, StorageError
-from foltr.federation.round import Central, Federated, run
 from foltr.lab.simulation import compiled
+from foltr.lab.simulation.click_logs import log_engine, log_of, recorder
+from foltr.lab.simulation.rounds import run
+from foltr.lab.simulation.task import Central, ClientPools, Federated, init_parameters
 from foltr.learners import pdgd
 from foltr.learners.foltr_es import FoltrEs
 from foltr.rankers import Linear, Mlp
 from foltr.rankers.plackett_luce import log_mass
 from foltr.types import DRAWN
-from foltr.unlearning.logs import Log, learn, load, only, save, size, without
+from foltr.unlearning.logs import Log, learn, load_log, only, save_log, size, without
+from foltr.unlearning.replay import federate
 
 # clients 0 and 1 hold the first four queries, 2 .. 4 the others; whoever searches with client 4 is drawn each time
 SKEWED = ClientPools(np.arange(7), np.array([0, 0, 4, 4, 4]), np.array([4, 4, 7, 7, 7]), np.array([0, 1, 0, 1, DRAWN]))
@@ -29,23 +28,17 @@ TASKS = {
     "linear": small(),
     "patterned": small(Federated(5, (4, 2, 3), 6)),
     "cohort": small(Federated(20, 3, 8, cohort=4)),
-    "all-shown": small(losers="all-shown"),
+    "all-shown": small(negatives="all-shown"),
     "long lists": small(users=[Users("navigational", k=12)]),
     "sigmoid": small(ranker=Mlp(4)),
     "skewed": small()._replace(pools=SKEWED),
 }
 
 
-def recorded(task, **options):
-    engine = recorder(task)
-    parameters = last(federate(task, engine, **options))
-    return parameters, log_of(engine)
-
-
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
 def test_recording_changes_nothing_of_the_training_but_last_digits(task):
-    plain, writing = compiled.engine(task), recorder(task)
-    for one, other in zip(run(task, plain), run(task, writing), strict=True):
+    usual, recording = compiled.engine(task), recorder(task)
+    for one, other in zip(run(task, usual), run(task, recording), strict=True):
         assert one.parameters == pytest.approx(other.parameters, abs=1e-11)
         assert np.array_equal(one.ndcg, other.ndcg)
         assert np.array_equal(one.max_rr, other.max_rr)
@@ -54,7 +47,7 @@ def test_recording_changes_nothing_of_the_training_but_last_digits(task):
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
 def test_learning_from_the_whole_log_is_the_training_itself(task):
     parameters, log = recorded(task)
-    assert np.array_equal(last(learn(task, log)), parameters)
+    assert np.array_equal(learnt(task, log), parameters)
     assert np.abs(learnt_slowly(task, log) - parameters).max() < 1e-9
 
 
@@ -62,28 +55,28 @@ def test_learning_repeats_a_long_training_to_the_bit():
     """Programs that differ in last digits end with other rankers after some thousand rounds; these do not differ."""
     task = small(Federated(3, 5, 4000))
     parameters, log = recorded(task)
-    assert np.array_equal(last(learn(task, log)), parameters)
+    assert np.array_equal(learnt(task, log), parameters)
 
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
 def test_forgetting_is_training_from_scratch_on_the_others_logs(task):
     _, log = recorded(task)
-    leaver = int(log.clients[0])
-    forgotten = last(learn(task, without(log, [leaver])))
-    assert np.abs(forgotten - learnt_slowly(task, log, [leaver])).max() < 1e-9
-    assert np.abs(forgotten - last(learn(task, log))).max() > 1e-4  # the leaver had taught something
+    client = int(log.clients[0])
+    forgotten = learnt(task, without(log, [client]))
+    assert np.abs(forgotten - learnt_slowly(task, log, [client])).max() < 1e-9
+    assert np.abs(forgotten - learnt(task, log)).max() > 1e-4  # the client had taught something
 
 
-def test_whatever_the_leaver_logged_is_gone_to_the_last_bit():
+def test_whatever_the_forgotten_client_logged_is_gone_to_the_last_bit():
     task = TASKS["linear"]
     _, log = recorded(task)
     theirs = log.clients == 2
     lied = log._replace(clicks=np.where(theirs[:, None], ~log.clicks, log.clicks) & (log.rankings >= 0))
-    assert np.array_equal(last(learn(task, without(log, [2]))), last(learn(task, without(lied, [2]))))
-    assert not np.array_equal(last(learn(task, log)), last(learn(task, lied)))
+    assert np.array_equal(learnt(task, without(log, [2])), learnt(task, without(lied, [2])))
+    assert not np.array_equal(learnt(task, log), learnt(task, lied))
 
 
-def test_several_leave_as_one_after_the_other():
+def test_several_are_forgotten_as_one_after_the_other():
     _, log = recorded(TASKS["linear"])
     both, in_turn = without(log, [1, 3]), without(without(log, [3]), [1])
     rest = only(log, [0, 2, 4])
@@ -119,7 +112,7 @@ def test_runs_recorded_one_after_the_other_are_sorted_by_round():
     task = small()
     engine = recorder(task)
     for absent in ([0, 1, 2], [3, 4]):
-        list(federate(task, engine, without=absent))
+        list(federate(federation(task, engine), without=absent))
     _, log = recorded(task)
     mixed = log_of(engine)
     assert np.array_equal(mixed.rounds, log.rounds)
@@ -127,7 +120,7 @@ def test_runs_recorded_one_after_the_other_are_sorted_by_round():
 
 
 def weighed(scores, ranking):
-    workspace = workspace_for(len(scores), len(ranking), 0, 1)
+    workspace = scratch(len(scores), len(ranking), 0, 1)
     workspace.scores[:], workspace.ranking[:] = scores, ranking
     weigh_list(len(scores), len(ranking), workspace)
     assert not workspace.listed.any()
@@ -148,10 +141,8 @@ def test_masses_of_a_given_list_are_right_whatever_the_scores(spread, drawn):
     workspace = weighed(scores, ranking)
     for rank in range(len(ranking)):
         exact = log_mass(np.delete(scores, ranking[:rank]))
-        assert np.log(workspace.normalizers[rank]) + workspace.shifts[rank] == pytest.approx(
-            exact, abs=1e-9 * (1 + spread)
-        )
-        assert workspace.normalizers[rank] >= workspace.chosen[rank] > 0
+        assert np.log(workspace.masses[rank]) + workspace.shifts[rank] == pytest.approx(exact, abs=1e-9 * (1 + spread))
+        assert workspace.masses[rank] >= workspace.chosen[rank] > 0
 
 
 @pytest.mark.parametrize("spread", [1.0, 30.0, 400.0, 1e4])
@@ -169,21 +160,21 @@ def test_weights_of_a_given_list_are_those_of_pdgd(spread, drawn, pattern):
 
 def test_a_log_comes_back_from_disk(tmp_path):
     _, log = recorded(TASKS["linear"])
-    assert save(tmp_path / "log.npz", log) > size(log)
-    again = load(tmp_path / "log.npz")
+    assert save_log(tmp_path / "log.npz", log) > size(log)
+    again = load_log(tmp_path / "log.npz")
     assert all(np.array_equal(one, other) and one.dtype == other.dtype for one, other in zip(log, again, strict=True))
-    save(tmp_path / "log.npz", log._replace(queries=log.queries[1:]))
+    save_log(tmp_path / "log.npz", log._replace(queries=log.queries[1:]))
     with pytest.raises(StorageError, match="is damaged"):
-        load(tmp_path / "log.npz")
+        load_log(tmp_path / "log.npz")
 
 
 def test_a_logged_list_is_one_that_the_model_of_then_could_show():
     """All parameters are zero in round one, so the first search of a client has a uniform list: rho = 1/2."""
     task = TASKS["linear"]
     _, log = recorded(task)
-    session = session_of(task, log, 0, np.zeros(6))
-    for one, other in pdgd.preferences(session.clicks):
-        assert pdgd.swap_weight(session.scores, session.ranking, one, other) == pytest.approx(0.5)
+    interaction = interaction_of(task, log, 0, np.zeros(6))
+    for one, other in pdgd.preferences(interaction.clicks):
+        assert pdgd.swap_weight(interaction.scores, interaction.ranking, one, other) == pytest.approx(0.5)
 
 
 def test_a_recorder_refuses_what_it_cannot_write_down():
@@ -206,4 +197,6 @@ def test_a_list_too_long_to_number_is_refused():
 
 
 def test_an_empty_log_teaches_nothing():
-    assert list(learn(small(), Log(*(column[:0] for column in recorded(small())[1])))) == []
+    task = small()
+    empty = Log(*(column[:0] for column in recorded(task)[1]))
+    assert list(learn(init_parameters(task), empty, log_engine(task, empty))) == []

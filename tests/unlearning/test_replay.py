@@ -4,31 +4,35 @@ import math
 
 import numpy as np
 import pytest
-from foltr.unlearning.history import gather
-from foltr.unlearning.rounds import federate
-from forgetting import WIDTH, last, small
+from forgetting import WIDTH, federation, last, small
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from foltr.federation.round import Federated
-from foltr.lab.simulation import compiled
-from foltr.lab.simulation import plain as loop
-from foltr.unlearning.replay import calibrated, replay
+from foltr.federation.schedule import Members
+from foltr.lab.simulation import plain
+from foltr.lab.simulation.task import Federated
+from foltr.types import OnlineMetrics, Updates
+from foltr.unlearning.replay import calibrated, federate, history_of, replay
 
 TASK = small(Federated(5, (4, 3, 5), 9))
 
 
 @pytest.fixture(scope="module")
 def history():
-    return gather(federate(TASK, compiled.engine(TASK), keep_every=2))
+    return stored(TASK, every=2)
 
 
-def replayed(history, leavers, *, task=TASK, steps=2):
-    return last(replay(task, compiled.engine(task), history, leavers=leavers, local_steps=steps))
+def stored(task, every):
+    """The updates of every so manieth round."""
+    return history_of(done for done in federate(federation(task)) if (done.round - 1) % every == 0)
 
 
-def test_a_calibrated_update_has_the_kept_length_and_the_new_direction():
+def replayed(history, forget_clients, *, task=TASK, steps=2):
+    return last(replay(federation(task), history, forget_clients=forget_clients, local_steps=steps))
+
+
+def test_a_calibrated_update_has_the_stored_length_and_the_new_direction():
     assert calibrated(np.array([[3.0, 4.0]]), np.array([10.0])).tolist() == [[6.0, 8.0]]
 
 
@@ -47,23 +51,23 @@ def test_lengths_and_directions_hold_for_any_update(updates, sizes):
         assert result.tolist() == pytest.approx([size * (x / length) if length else 0.0 for x in row], rel=1e-9)
 
 
-@pytest.mark.parametrize("leavers", [[2], [0, 3]], ids=["one", "two"])
+@pytest.mark.parametrize("forget_clients", [[2], [0, 3]], ids=["one", "two"])
 @pytest.mark.parametrize("steps", [1, 2])
-def test_replay_is_what_one_would_write_down(history, leavers, steps):
-    engine, model = loop.engine(TASK), np.zeros(WIDTH)
+def test_replay_is_what_one_would_write_down(history, forget_clients, steps):
+    engine, model = plain.engine(TASK), np.zeros(WIDTH)
     for round in (1, 3, 5, 7, 9):
         total, weight = np.zeros(WIDTH), 0
-        for client in sorted({0, 1, 2, 3, 4} - set(leavers)):
+        for client in sorted({0, 1, 2, 3, 4} - set(forget_clients)):
             (row,) = np.flatnonzero((history.rounds == round) & (history.clients == client))
-            moved, _ = engine.train(model, np.array([client]), np.array([steps]), round=9 + round)
-            new = moved[0] - model
+            one = Members(np.array([client]), np.array([steps]))
+            new = engine.local_updates(model, one, 9 + round, None)[0].values[0]
             size = np.sqrt(np.square(history.updates[row].astype(float)).sum())
             searches = (4, 3, 5)[client % 3]
             if np.any(new):
                 total += searches * size * new / np.sqrt(new @ new)
             weight += searches
         model = model + total / weight
-    assert np.abs(replayed(history, leavers, steps=steps) - model).max() < 1e-9
+    assert np.abs(replayed(history, forget_clients, steps=steps) - model).max() < 1e-9
 
 
 def test_two_replays_from_one_seed_are_equal_and_another_seed_differs(history):
@@ -71,7 +75,7 @@ def test_two_replays_from_one_seed_are_equal_and_another_seed_differs(history):
     assert not np.allclose(replayed(history, [2]), replayed(history, [2], task=TASK._replace(seed=4)))
 
 
-def test_what_the_leaver_kept_does_not_matter(history):
+def test_what_the_forgotten_client_stored_does_not_matter(history):
     theirs = history.clients == 2
     other = history._replace(updates=np.where(theirs[:, None], 99, history.updates))
     assert np.array_equal(replayed(history, [2]), replayed(other, [2]))
@@ -86,18 +90,23 @@ def test_a_replay_reads_no_random_number_of_the_rounds_before():
     asked = []
 
     class Watched:
-        def train(self, parameters, clients, steps, *, round):
-            asked.append(round)
-            return np.tile(parameters + 1, (len(clients), 1)), None
+        def prepare(self, members):
+            return members
 
-    history = gather(federate(TASK, compiled.engine(TASK), keep_every=4))
-    list(replay(TASK, Watched(), history, leavers=[0], local_steps=1))
+        def local_updates(self, models, cohort, round, release):
+            asked.append(round)
+            count = len(cohort.clients)
+            updates = Updates(np.ones((count, len(models))), cohort.interactions, cohort.clients, np.zeros(count))
+            return updates, OnlineMetrics(np.empty(0), np.empty(0))
+
+    history = stored(TASK, every=4)
+    list(replay(federation(TASK, Watched()), history, forget_clients=[0], local_steps=1))
     assert asked == [9 + 1, 9 + 5, 9 + 9]
 
 
-def test_rounds_in_which_only_leavers_were_drawn_are_left_out():
+def test_rounds_in_which_only_forgotten_clients_were_drawn_are_left_out():
     task = small(Federated(4, 3, 12, cohort=1))
-    history = gather(federate(task, compiled.engine(task), keep_every=1))
+    history = stored(task, every=1)
     drawn = history.clients.tolist()
-    rounds = list(replay(task, compiled.engine(task), history, leavers=[drawn[0]], local_steps=2))
-    assert [done.clients.tolist() for done in rounds] == [[client] for client in drawn if client != drawn[0]]
+    rounds = list(replay(federation(task), history, forget_clients=[drawn[0]], local_steps=2))
+    assert [done.members.clients.tolist() for done in rounds] == [[client] for client in drawn if client != drawn[0]]

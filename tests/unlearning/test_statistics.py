@@ -2,9 +2,7 @@
 
 import numpy as np
 import pytest
-from foltr.unlearning.recording import log_of, recorder
-from foltr.unlearning.rounds import federate
-from forgetting import last, small
+from forgetting import recorded, small
 
 from foltr.errors import SpecError
 from foltr.learners.pdgd import preferences
@@ -16,9 +14,7 @@ TASK = small()
 
 @pytest.fixture(scope="module")
 def log():
-    engine = recorder(TASK)
-    last(federate(TASK, engine))
-    return log_of(engine)
+    return recorded(TASK)[1]
 
 
 def slowly(log):
@@ -28,10 +24,10 @@ def slowly(log):
         shown = ranking >= 0
         rows = TASK.train.features[TASK.train.offsets[query] + ranking[shown]].astype(float)
         pairs = preferences(clicks[shown])
-        for winner, loser in pairs:
-            gap = rows[winner] - rows[loser]
-            matrix += np.outer(gap, gap) / len(pairs)
-            vector += gap / len(pairs)
+        for positive, negative in pairs:
+            difference = rows[positive] - rows[negative]
+            matrix += np.outer(difference, difference) / len(pairs)
+            vector += difference / len(pairs)
     return matrix, vector
 
 
@@ -51,7 +47,7 @@ def test_sums_are_those_of_the_pairs(log):
         assert sums.vector == pytest.approx(vector, rel=1e-9, abs=1e-12)
 
 
-def test_subtracting_a_leaver_is_learning_from_the_others(log):
+def test_subtracting_a_client_is_learning_from_the_others(log):
     sums = collect(log, TASK.train, range(5))
     matrix, vector = slowly(without(log, [2]))
     scratch = np.linalg.solve(matrix + 0.5 * np.eye(6), vector)
@@ -59,7 +55,7 @@ def test_subtracting_a_leaver_is_learning_from_the_others(log):
     assert np.abs(forgotten - scratch).max() < 1e-6 * np.abs(scratch).max()
 
 
-def test_adding_the_others_anew_has_no_bit_of_the_leaver(log):
+def test_adding_the_others_anew_has_no_bit_of_the_client(log):
     lied = log._replace(clicks=np.where((log.clients == 2)[:, None], ~log.clicks, log.clicks) & (log.rankings >= 0))
     honest, lying = (collect(one, TASK.train, range(5)) for one in (log, lied))
     assert not np.array_equal(honest[2].vector, lying[2].vector)
@@ -68,7 +64,7 @@ def test_adding_the_others_anew_has_no_bit_of_the_leaver(log):
 
 
 def test_the_solution_is_the_least_squares_one(log):
-    """The gradient of sum weight * (theta . gap - 1)^2 + ridge * ||theta||^2 vanishes, term by term."""
+    """The gradient of sum weight * (theta . difference - 1)^2 + ridge * ||theta||^2 vanishes, term by term."""
     matrix, vector = slowly(log)
     theta = solve(add(collect(log, TASK.train, range(5)).values()), ridge=0.25)
     assert matrix @ theta - vector + 0.25 * theta == pytest.approx(np.zeros(6), abs=1e-9)

@@ -7,8 +7,8 @@ import numpy as np
 
 from foltr.errors import SpecError
 from foltr.lab.data.dataset import Fold
-from foltr.lab.simulation import compiled
 from foltr.lab.simulation.click_logs import log_engine, log_of, recorder
+from foltr.lab.simulation.engines import engine_for, has_kernels
 from foltr.lab.simulation.evaluation import EVALUATED, Progress, RunResult, offline_quality
 from foltr.lab.simulation.population import Tested, interactions_in, task_of
 from foltr.lab.simulation.task import Task, init_parameters, schedule_of
@@ -43,7 +43,7 @@ def run_unlearning(setting: Setting, fold: Fold, seed: int, threads: int = 1) ->
     began, asked, rounds = time.perf_counter(), setting.unlearning, setting.federation.rounds
     every = setting.runs.evaluate_every or max(1, rounds // EVALUATED)
     if asked.method == "retrain":
-        federation = federation_of(task, compiled.engine(task, threads))
+        federation = federation_of(task, engine_for(task, threads))
         done = walk(federate(federation, without=asked.forget_clients), every=every)
         further = _costs(done.cost)
     elif asked.method == "calibrated":
@@ -64,7 +64,7 @@ def _calibrated(
 ) -> tuple[Walk, dict[str, float]]:
     asked = setting.unlearning
     request = Request(asked.forget_clients, asked.z, asked.keep_every, asked.local_steps)
-    done = episode(federation_of(task, compiled.engine(task, threads)), request, every=every)
+    done = episode(federation_of(task, engine_for(task, threads)), request, every=every)
     walks = {
         "honest": done.honest, "attacked": done.attacked, "retrained": done.retrained, "honest history": done.reference,
     }  # fmt: skip
@@ -94,6 +94,8 @@ def exactly(
     check_attack(task, forget_clients=forget_clients, z=z)
     if method not in METHODS:
         raise SpecError(f"no exact method {method!r}; there are {', '.join(METHODS)}")
+    if not has_kernels(task):
+        raise SpecError(f"unlearning.method = {method!r} records searches with foltr's own kinds; use 'retrain'")
     engine = recorder(task)
     federation, attack = federation_of(task, engine), negate(forget_clients, z)
     if method == "shards":

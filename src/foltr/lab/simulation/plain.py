@@ -58,7 +58,7 @@ class Plain(NamedTuple):
     def train(
         self, parameters: Array, cohort: Members, *, round: int, first_step: int = 0, summed: bool = False
     ) -> tuple[Array, OnlineMetrics]:
-        """PDGD by itself, for centralised training: parameters [n, P] after the steps, without any protection.
+        """PDGD by itself, for centralised training and a warm-up: parameters [n, P] after the steps; no noise is added.
 
         `summed`: every gradient is taken at the start and added up, instead of one step an interaction.
         """
@@ -68,11 +68,12 @@ class Plain(NamedTuple):
         for row, client, interactions in zip(out, cohort.clients.tolist(), cohort.interactions.tolist(), strict=True):
             people = self._people(Person(client, round, first_step), interactions, seen)
             for step in range(interactions):
-                model = parameters if summed else row.copy()
-                interaction = people.search(step, partial(_rank, task, model))
-                row += task.learner.learning_rate * pdgd.gradient(
-                    interaction, task.ranker, model, task.learner.negatives
+                state = pdgd.PdgdState(parameters, parameters if summed else row.copy())
+                interaction = people.search(step, partial(_rank, task, state))
+                after = task.learner.client_step(
+                    state, interaction, ranker=task.ranker, mechanism=task.privacy, noise=None
                 )
+                row += after.parameters - state.parameters
         return out, online_metrics(seen)
 
     def _people(self, person: Person, interactions: int, seen: list[tuple[float, float]]) -> Searches:
@@ -100,8 +101,8 @@ def engine(task: Task) -> Plain:
     return Plain(task)
 
 
-def _rank(task: Task, model: Array, features: Array, k: int, draws: Any) -> tuple[Array, Array]:
-    return task.learner.rank(pdgd.PdgdState(model, model), features, k, draws, ranker=task.ranker)
+def _rank(task: Task, state: pdgd.PdgdState, features: Array, k: int, draws: Any) -> tuple[Array, Array]:
+    return task.learner.rank(state, features, k, draws, ranker=task.ranker)
 
 
 def _stream(seed: int, round: int, client: int, purpose: str) -> Stream:
