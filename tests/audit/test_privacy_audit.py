@@ -56,9 +56,9 @@ def test_the_bound_for_fpdgd_lies_between_the_nominal_figure_and_the_ledger(made
     "privacy",
     [
         {"kind": "gaussian", "epsilon": 4.0},
-        {"kind": "gaussian", "epsilon": 4.0, "trust": "nobody"},
+        {"kind": "gaussian", "epsilon": 4.0, "trust": "local"},
         {"kind": "laplace", "epsilon": 4.0},
-        {"kind": "laplace", "epsilon": 4.0, "trust": "nobody"},
+        {"kind": "laplace", "epsilon": 4.0, "trust": "local"},
     ],
 )
 def test_honest_mechanisms_stay_below_the_ledger_and_are_seen(made, privacy):

@@ -97,8 +97,8 @@ def test_the_second_use_reads_no_source(library, monkeypatch):
 
 def test_a_damaged_or_closed_cache_costs_only_time(library, own_folders, monkeypatch):
     first = docstrings.load(root=library)
-    (kept,) = (own_folders / "cache" / "corpora").iterdir()
-    kept.write_bytes(kept.read_bytes()[:40])
+    (stored,) = (own_folders / "cache" / "corpora").iterdir()
+    stored.write_bytes(stored.read_bytes()[:40])
     assert docstrings.load(root=library).bodies == first.bodies
     (own_folders / "a file").write_text("")
     monkeypatch.setenv("FOLTR_CACHE", str(own_folders / "a file"))
