@@ -195,7 +195,7 @@ def test_two_processes_may_fill_the_same_entry(source):
     command = [sys.executable, "-c", FILL, source]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     both = [subprocess.Popen(command, **pipes) for _ in range(2)]
-    for process in both:  # both are in the middle of it before either may finish
+    for process in both:  # both have begun before either may finish
         assert process.stdout.readline() == "read\n"
     results = [process.communicate("go\n")[0] for process in both]
     assert results == [f"{letor.read(source).labels.sum()}\n"] * 2

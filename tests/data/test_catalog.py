@@ -270,11 +270,11 @@ def test_describe_counts_each_part(tmp_path):
     three(tmp_path, LAYOUTS["one split"][1])
     (tmp_path / "test.txt").write_text("0 qid:5 1:9\n0 qid:5 1:3\n1 qid:6 1:1\n")
     catalog.add("mine", tmp_path)
-    told = catalog.describe("mine")
-    assert (told.where, told.note, told.features, told.grades) == (str(tmp_path), "own data", 3, 3)
-    test = told.folds[1]["test"]
+    described = catalog.describe("mine")
+    assert (described.where, described.note, described.features, described.grades) == (str(tmp_path), "own data", 3, 3)
+    test = described.folds[1]["test"]
     assert test == ((str(tmp_path / "test.txt"),), 2, 3, (2, 1, 0), 1)
-    assert told.checksums == {1: catalog.load("mine").checksum}
+    assert described.checksums == {1: catalog.load("mine").checksum}
 
 
 def test_document_ids_follow_the_rows(tmp_path):

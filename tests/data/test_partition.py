@@ -58,7 +58,7 @@ def judged(draw):
 
 @st.composite
 def cases(draw):
-    """A partition, its twin, the data they are made from, and how they are called."""
+    """A partition, its baseline, the data they are made from, and how they are called."""
     if draw(st.booleans()):
         kind, grades, data = draw(st.sampled_from(BINARY)), 2, draw(judged())
     else:
@@ -93,8 +93,8 @@ def original(data):
 
 @given(case=cases())
 def test_every_client_has_queries_and_every_query_documents(case):
-    kind, twin, data, call = case
-    for clients in (split(kind, data, data, **call), split(twin, data, data, **call)):
+    kind, baseline, data, call = case
+    for clients in (split(kind, data, data, **call), split(baseline, data, data, **call)):
         for client in range(len(clients.names)):
             mine = held(clients, client)
             assert mine
@@ -116,9 +116,9 @@ def test_documents_keep_their_features_and_their_query(case):
 
 
 @given(case=cases())
-def test_the_twin_has_as_many_clients_and_interactions_and_everybody_holds_everything(case):
-    kind, twin, data, call = case
-    skewed, even = split(kind, data, data, **call), split(twin, data, data, **call)
+def test_the_baseline_has_as_many_clients_and_interactions_and_everybody_holds_everything(case):
+    kind, baseline, data, call = case
+    skewed, even = split(kind, data, data, **call), split(baseline, data, data, **call)
     assert len(even.names) == len(skewed.names) == len(even.users) == len(skewed.interactions)
     assert even.interactions.sum() == skewed.interactions.sum() == 5 * len(skewed.names)
     assert set(even.interactions.tolist()) == {5}
@@ -236,23 +236,23 @@ def test_other_kinds_are_tested_on_the_whole_test_set(case):
         assert set(zip(clients.test_start, clients.test_stop, strict=True)) == {(0, len(clients.test_pools))}
 
 
-def test_clicks_give_each_client_a_way_of_its_own_and_the_twin_draws_one():
+def test_clicks_give_each_client_its_own_click_model_and_the_baseline_draws_one():
     data = built([[0, 1, 2]])
     call = {"grades": 3, "users": USERS, "interactions": 5, "seed": 1}
-    cascade, position = (split(Clicks(model=model), data, data, **call) for model in ("cascade", "position"))
-    ways = [cascade.behaviours[user] for user in cascade.users]
-    assert [(way.clicks, way.model, way.shown) for way in ways] == [
+    cascade, position = (split(Clicks(model=name), data, data, **call) for name in ("cascade", "position"))
+    models = [cascade.click_models[user] for user in cascade.users]
+    assert [(model.clicks, model.model, model.k) for model in models] == [
         ("perfect", "cascade", 7),
         ("navigational", "cascade", 7),
         ("informational", "cascade", 7),
     ]
-    ways = [position.behaviours[user] for user in position.users]
-    assert [(way.clicks, way.model, way.eta) for way in ways] == [
+    models = [position.click_models[user] for user in position.users]
+    assert [(model.clicks, model.model, model.eta) for model in models] == [
         ("perfect", "position", eta) for eta in (0, 0.5, 1, 1.5, 2)
     ]
-    twin = split(Clicks(iid=True), data, data, **call)
-    assert twin.users.tolist() == [-1] * 3  # drawn for every interaction
-    assert twin.behaviours == cascade.behaviours
+    baseline = split(Clicks(iid=True), data, data, **call)
+    assert baseline.users.tolist() == [-1] * 3  # drawn for every interaction
+    assert baseline.click_models == cascade.click_models
 
 
 def test_quantities_are_those_asked_for_and_repeat_over_the_clients():

@@ -106,8 +106,8 @@ def test_the_catalog_loads_any_size():
     assert catalog.load("synthetic-mslr@50", fold=3).checksum == fold.checksum
     scaled = catalog.load("synthetic-mslr@50", fold=3, normalize="zscore")
     assert scaled.train.features.mean() == pytest.approx(0, abs=1e-3)
-    told = catalog.describe("synthetic-mq2007@20")
-    assert (told.where, told.note, told.folds[1]["train"].queries) == ("built in", "synthetic", 12)
+    described = catalog.describe("synthetic-mq2007@20")
+    assert (described.where, described.note, described.folds[1]["train"].queries) == ("built in", "synthetic", 12)
 
 
 @pytest.mark.parametrize("name", ["synthetic-mslr@4", "synthetic-mslr@-5", "synthetic-mslr@x"])

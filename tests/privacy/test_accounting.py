@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 import pytest
-from foltr.privacy.papers import fpdgd_event
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from releases_by_hand import gaussian, laplace, response
@@ -14,7 +13,7 @@ from foltr.errors import PrivacyError
 from foltr.privacy.accounting import affordable, epsilon, laplace_divergence
 from foltr.privacy.calibration import gaussian_epsilon
 from foltr.privacy.events import RECIPIENTS, Event, one_share, pure_epsilon, with_present
-from foltr.privacy.mechanisms import Fpdgd
+from foltr.privacy.mechanisms import Fpdgd, ReleaseContext
 
 DELTA = 1e-5
 # releases, noise multiplier -> epsilon of a user at delta 1e-5
@@ -30,7 +29,7 @@ def test_gaussian_releases_cost_what_methods_says(releases, multiplier):
     spent = epsilon({gaussian(multiplier): releases}, DELTA)
     assert spent.pld == pytest.approx(TABLE[releases, multiplier], abs=0.005)
     assert spent.epsilon == spent.pld
-    assert spent.pld < spent.rdp < 1.15 * spent.pld  # an upper bound, with the known gap
+    assert spent.pld < spent.rdp < 1.15 * spent.pld  # an upper bound, with the known distance
 
 
 @pytest.mark.parametrize(("releases", "multiplier"), TABLE)
@@ -41,7 +40,7 @@ def test_numerical_composition_is_the_closed_form(releases, multiplier):
 
 @pytest.mark.parametrize(("parameters", "rounds", "user_level"), [(136, 200, 217), (46, 1000, 853)])
 def test_fpdgd_costs_a_user_hundreds(parameters, rounds, user_level):
-    event = fpdgd_event(Fpdgd(1.2, 3.0, "half-delta"), holders=1000, parameters=parameters)
+    event = Fpdgd(1.2, 3.0, "half-delta").event(ReleaseContext(1000, rounds, parameters))
     spent = epsilon({event: rounds}, DELTA)
     assert spent.pld is None
     assert spent.rdp == pytest.approx(user_level, rel=0.2)
@@ -49,7 +48,7 @@ def test_fpdgd_costs_a_user_hundreds(parameters, rounds, user_level):
 
 
 def test_clipping_to_delta_doubles_the_round():
-    half, whole = (fpdgd_event(Fpdgd(1.2, 3.0, clip), holders=10, parameters=46) for clip in ("half-delta", "delta"))
+    half, whole = (Fpdgd(1.2, 3.0, clip).event(ReleaseContext(10, 1, 46)) for clip in ("half-delta", "delta"))
     assert pure_epsilon(whole) == pytest.approx(2 * pure_epsilon(half))
 
 
@@ -85,8 +84,8 @@ def test_a_further_release_never_costs_less(times, which):
 
 def test_equal_releases_may_be_told_apart_or_not():
     """Two events of one multiplier and one event twice are the same."""
-    twins = {gaussian(5.0, parameters=1): 2, gaussian(5.0, parameters=2): 3}
-    assert epsilon(twins, DELTA).epsilon == pytest.approx(epsilon({gaussian(5.0): 5}, DELTA).epsilon, rel=1e-6)
+    equal = {gaussian(5.0, parameters=1): 2, gaussian(5.0, parameters=2): 3}
+    assert epsilon(equal, DELTA).epsilon == pytest.approx(epsilon({gaussian(5.0): 5}, DELTA).epsilon, rel=1e-6)
 
 
 # --- what cannot be composed ----------------------------------------------------------------------------------------
@@ -163,7 +162,7 @@ def test_further_gaussian_shares_are_not_counted():
     assert spent[0] == spent[1]
 
 
-@pytest.mark.parametrize("event", [laplace(2.0), fpdgd_event(Fpdgd(), holders=1, parameters=4)])
+@pytest.mark.parametrize("event", [laplace(2.0), Fpdgd().event(ReleaseContext(1, 1, 4))])
 def test_laplace_shares_hold_only_together(event):
     together = Event(
         **{name: getattr(event, name) for name in event.__struct_fields__} | {"noise_contributors": 5, "present": 5}
@@ -201,8 +200,8 @@ def test_the_same_by_distributions(first):
     whole = pld.from_laplace_mechanism(1.0, value_discretization_interval=1e-3)
     parts = [pld.from_laplace_mechanism(1 / shift, value_discretization_interval=1e-3) for shift in (first, 1 - first)]
     apart = parts[0].compose(parts[1])
-    for wish in (0.0, 0.2, 0.5, 0.8, 0.95):
-        assert apart.get_delta_for_epsilon(wish + 2e-3) <= whole.get_delta_for_epsilon(wish) + 1e-9
+    for target in (0.0, 0.2, 0.5, 0.8, 0.95):
+        assert apart.get_delta_for_epsilon(target + 2e-3) <= whole.get_delta_for_epsilon(target) + 1e-9
 
 
 def test_the_divergence_of_laplace_noise_by_integration():
@@ -226,9 +225,9 @@ def brute_force(p, outcomes, times, delta):
     others = np.array([math.prod(p if one == 1 else lie for one in said) for said in answers])
     low, high = 0.0, times * math.log(p / lie)
     for _ in range(60):
-        middle = (low + high) / 2
-        seen = np.maximum(ours - math.exp(middle) * others, 0).sum()
-        low, high = (middle, high) if seen > delta else (low, middle)
+        tried = (low + high) / 2
+        seen = np.maximum(ours - math.exp(tried) * others, 0).sum()
+        low, high = (tried, high) if seen > delta else (low, tried)
     return high
 
 

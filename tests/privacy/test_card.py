@@ -7,7 +7,6 @@ import sys
 
 import msgspec
 import pytest
-from foltr.privacy.papers import fpdgd_event, response_event
 from scipy.special import comb
 
 from foltr.lab.runs.card import card_of, ledgers_of
@@ -18,7 +17,7 @@ from foltr.privacy.calibration import gaussian_epsilon, noise_multiplier
 from foltr.privacy.card import Circumstances
 from foltr.privacy.card import card as make_card
 from foltr.privacy.events import Event, pure_epsilon
-from foltr.privacy.mechanisms import Fpdgd, RandomizedResponse
+from foltr.privacy.mechanisms import Fpdgd, RandomizedResponse, ReleaseContext
 
 FEATURES = 46
 EVOLUTION = {"learner": {"kind": "foltr-es"}}
@@ -102,7 +101,7 @@ def test_a_round_of_fpdgd_costs_the_root_of_the_parameters_times_its_figure(clip
     found = card({"kind": "fpdgd", "epsilon": 1.2, "sensitivity": 3.0, "clip": clip}, {"clients": 1000})
     assert found["nominal_epsilon"] == 1.2
     assert found["round"] == {"epsilon": pytest.approx(factor * math.sqrt(46) * 1.2), "delta": 0.0}
-    event = fpdgd_event(Fpdgd(1.2, 3.0, clip), holders=1000, parameters=46)
+    event = Fpdgd(1.2, 3.0, clip).event(ReleaseContext(1000, 20, 46))
     assert found["run"]["rdp"] == pytest.approx(epsilon({event: 20}, 1e-5).rdp)
     assert (found["run"]["pld"], found["run"]["quoted"]) == (None, "rdp")
     assert found["adjacency"] == "replace"
@@ -157,7 +156,7 @@ def test_responses_that_never_lie_hide_nothing():
 
 @pytest.mark.parametrize("p", [0.01, 0.05])
 def test_lying_more_often_than_guessing_tells_as_much_as_its_odds(p):
-    event = response_event(RandomizedResponse(p), outcomes=11)
+    event = RandomizedResponse(p).event(ReleaseContext(1, 1, 1, outcomes=11))
     assert pure_epsilon(event) == pytest.approx(math.log((1 - p) / 10 / p), abs=1e-6)
     # two answers at the yes-or-no question that gives away as much: by enumeration, at delta 0.05
     lie, truth = 1 - event.noise, event.noise

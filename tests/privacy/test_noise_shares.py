@@ -17,7 +17,7 @@ from foltr.rng import stream
 @pytest.mark.parametrize("size", [1, 46, 5000])
 def test_a_share_is_that_of_the_compiled_cohort(contributors, size):
     rows, clients = np.zeros((3, size)), np.array([0, 7, contributors])
-    add_gamma_shares(rows, clients, scale=2.5, noise_contributors=contributors, seed=61, round=4)
+    add_gamma_shares(rows, clients, 2.5, 1.0 / contributors, 61, 4)
     shares = [
         gamma_share(
             stream(61, round=4, client=int(c), purpose="noise"), size, scale=2.5, noise_contributors=contributors

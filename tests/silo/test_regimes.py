@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from texts import corpus
 
-from foltr.clicks import Users, behaviour
-from foltr.federation.round import Federated, Task, run
+from foltr.clicks import Users, click_model
 from foltr.lab.data import corpora
 from foltr.lab.silo.evaluation import ranker_metrics, score_metrics
-from foltr.lab.simulation.plain import Loop
+from foltr.lab.simulation import plain
+from foltr.lab.simulation.rounds import run
+from foltr.lab.simulation.task import Federated, Task
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.mechanisms import Fpdgd
 from foltr.rankers import Linear
@@ -109,10 +110,10 @@ def test_guessed_pairs_are_of_other_parties_and_own_ones_are_not(prepared):
 def test_private_federated_clicks_train_on_the_same_features(prepared):
     """FPDGD over the parties' pooled lists, with clicks in place of grades."""
     work, test = prepared
-    users = (behaviour(Users("perfect"), grades=3),)
+    users = (click_model(Users("perfect"), grades=3),)
     privacy = Fpdgd(4.5, 5.0)
     task = Task(dataset(work.pooled), 3, users, Linear(), Pdgd(), Federated(20, 2, 8), privacy, seed=1)
-    *_, last = run(task, Loop(task))
+    *_, last = run(task, plain.engine(task))
     nothing = score_metrics(np.zeros(len(test.labels)), test, top_grade=2)
     assert score_metrics(test.features @ last.parameters, test, top_grade=2)[:, 1].mean() > nothing[:, 1].mean()
 

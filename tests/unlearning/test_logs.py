@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from foltr._kernels.normalizers import weigh_list
 from foltr._kernels.pdgd import pair_weights
+from foltr._kernels.workspace import workspace_for
 from foltr.clicks import Users
 from foltr.errors import SpecError, StorageError
 from foltr.lab.simulation import compiled
@@ -120,7 +121,7 @@ def test_runs_recorded_one_after_the_other_are_sorted_by_round():
 
 
 def weighed(scores, ranking):
-    workspace = scratch(len(scores), len(ranking), 0, 1)
+    workspace = workspace_for(len(scores), len(ranking), 0, 1)
     workspace.scores[:], workspace.ranking[:] = scores, ranking
     weigh_list(len(scores), len(ranking), workspace)
     assert not workspace.listed.any()

@@ -90,7 +90,7 @@ class Circumstances(NamedTuple):
 def card(privacy: Any, event: Event | None, about: Circumstances, *, delta: float | None = None) -> dict[str, Any]:
     """All that is known of a setting's privacy; `event`: its release, None where there is none or none is known."""
     kind = kind_of(privacy)
-    delta = delta if delta is not None else float(getattr(privacy, "delta", DELTA))
+    delta = delta if delta is not None else float(getattr(privacy, "delta", 0.0)) or DELTA  # composition needs one
     found: dict[str, Any] = {"kind": kind, **_nominal(kind, privacy, event), "description": _description(privacy)}
     if event is None:
         found |= {"adversaries": _unprotected(about, known=kind == "none"), "shares": None}

@@ -1,4 +1,4 @@
-"""UserLevelDP mechanisms: what leaves is bounded, the noise is as large as stated, the clip follows its quantile."""
+"""User-level DP: what leaves is bounded, the noise is as large as stated, the clip follows its quantile."""
 
 import math
 
@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from foltr.errors import SpecError
+from foltr.federation.round import Release
+from foltr.lab.simulation.protection import clip_rows, protect_rows
 from foltr.privacy.calibration import next_clip, noise_multiplier, split_multiplier
 from foltr.privacy.events import EVERYBODY, RECIPIENTS
-from foltr.privacy.mechanisms import Gaussian, Laplace, clip_updates, event_of, noise_holders, protect
+from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace, ReleaseContext, clipped_to, noise_contributors
 from foltr.privacy.noise import gaussian_share
 from foltr.rng import stream
 
@@ -25,31 +27,39 @@ def norm_of(rows, norm):
 
 @given(matrices, st.floats(1e-3, 100), st.sampled_from(["l1", "l2"]))
 def test_whatever_a_client_trained_leaves_within_the_clip(rows, clip, norm):
-    start = np.array([1.0, -2.0, 3.0])
-    updates = np.array(rows)
-    clip_updates(updates, start, clip=clip, norm=norm)
-    assert (norm_of(updates - start, norm) <= clip * (1 + 1e-12) + 1e-14).all()
+    deltas = np.array(rows)
+    clip_rows(deltas, clip=clip, norm=norm)
+    assert (norm_of(deltas, norm) <= clip * (1 + 1e-12)).all()
+
+
+@given(matrices, st.floats(1e-3, 100), st.sampled_from(["l1", "l2"]))
+def test_a_cohort_is_clipped_as_each_client_clips(rows, clip, norm):
+    deltas = np.array(rows)
+    one_by_one = [clipped_to(row, clip=clip, norm=norm) for row in deltas.copy()]
+    norms = clip_rows(deltas, clip=clip, norm=norm)
+    assert deltas == pytest.approx(np.array([clipped for clipped, _ in one_by_one]), rel=1e-12, abs=0)
+    assert norms == pytest.approx(np.array([before for _, before in one_by_one]), rel=1e-12, abs=0)
 
 
 @given(matrices, st.floats(1e-3, 100), st.sampled_from(["l1", "l2"]))
 def test_a_clip_shortens_and_does_not_turn(rows, clip, norm):
     changes = np.nan_to_num(np.array(rows), nan=0.0, posinf=0.0, neginf=0.0)
-    updates = changes.copy()
-    before = clip_updates(updates, np.zeros(3), clip=clip, norm=norm)
+    deltas = changes.copy()
+    before = clip_rows(deltas, clip=clip, norm=norm)
     assert before == pytest.approx(norm_of(changes, norm))
     within = before <= clip
-    assert np.array_equal(updates[within], changes[within])
+    assert np.array_equal(deltas[within], changes[within])
     factor = clip / before[~within]
-    assert updates[~within] == pytest.approx(changes[~within] * factor[:, None], rel=1e-9, abs=1e-12)
+    assert deltas[~within] == pytest.approx(changes[~within] * factor[:, None], rel=1e-9, abs=1e-12)
 
 
-def test_a_client_that_went_astray_sends_no_change():
-    updates = np.array([[math.nan, 1.0], [math.inf, 0.0], [5.0, 6.0]])
-    clip_updates(updates, np.array([5.0, 5.0]), clip=2.0, norm="l2")
-    assert updates.tolist() == [[5.0, 5.0], [5.0, 5.0], [5.0, 6.0]]
+def test_a_client_whose_training_diverged_sends_no_change():
+    deltas = np.array([[math.nan, 1.0], [math.inf, 0.0], [0.0, 1.0]])
+    clip_rows(deltas, clip=2.0, norm="l2")
+    assert deltas.tolist() == [[0.0, 0.0], [0.0, 0.0], [0.0, 1.0]]
 
 
-def deviates(sample, stddev):
+def pvalue_of(sample, stddev):
     """p-value, both ends, of the sum of squares of a Gaussian sample with mean 0 and this standard deviation."""
     below = chi2(sample.size).cdf(np.square(sample / stddev).sum())
     return 2 * min(below, 1 - below)
@@ -65,25 +75,25 @@ def gaussian_shares(contributors, size, *, seed):
 
 
 @pytest.mark.parametrize("contributors", [1, 7, 300])
-def test_gaussian_shares_of_all_contributors_have_the_stated_deviation(contributors):
+def test_gaussian_shares_of_all_contributors_have_the_stated_stddev(contributors):
     noise = gaussian_shares(contributors, 2000, seed=51)
-    assert deviates(noise.sum(axis=0), 3.0) > 1e-3  # false alarm 1 in 1,000 for each of the three
-    assert deviates(noise[0], 3.0 / math.sqrt(contributors)) > 1e-3  # and of one share
+    assert pvalue_of(noise.sum(axis=0), 3.0) > 1e-3  # false alarm 1 in 1,000 for each of the three
+    assert pvalue_of(noise[0], 3.0 / math.sqrt(contributors)) > 1e-3  # and of one share
 
 
 def test_half_of_the_shares_have_half_of_the_variance():
     noise = gaussian_shares(10, 4000, seed=52)
-    assert deviates(noise[:5].sum(axis=0), 3.0 / math.sqrt(2)) > 1e-3  # false alarm 1 in 1,000
-    assert deviates(noise[:5].sum(axis=0), 3.0) < 1e-9
+    assert pvalue_of(noise[:5].sum(axis=0), 3.0 / math.sqrt(2)) > 1e-3  # false alarm 1 in 1,000
+    assert pvalue_of(noise[:5].sum(axis=0), 3.0) < 1e-9
 
 
 # --- events ---------------------------------------------------------------------------------------------------------
 
 
 def test_noise_is_sized_for_those_who_are_sure_to_be_there():
-    assert noise_holders(Gaussian(min_participation=0.9), 1000) == 900
-    assert noise_holders(Gaussian(min_participation=0.01), 10) == 1
-    assert noise_holders(Gaussian(trust="local"), 1000) == 1
+    assert noise_contributors(Gaussian(min_participation=0.9), 1000) == 900
+    assert noise_contributors(Gaussian(min_participation=0.01), 10) == 1
+    assert noise_contributors(Gaussian(trust="local"), 1000) == 1
 
 
 @pytest.mark.parametrize(
@@ -97,7 +107,7 @@ def test_noise_is_sized_for_those_who_are_sure_to_be_there():
 )
 @pytest.mark.parametrize("kind", [Gaussian, Laplace])
 def test_an_event_says_whose_noise_it_is_and_against_whom(kind, more, against, shares):
-    event = event_of(kind(2.0, clip=3.0, **more), taking_part=100, releases=5, parameters=46)
+    event = kind(2.0, clip=3.0, **more).event(ReleaseContext(100, 5, 46))
     assert (event.against, (event.noise_contributors, event.present)) == (against, shares)
     assert (event.bound, event.parameters, event.unit, event.adjacency) == (3.0, 46, "user", "zero-out")
     assert event.norm == event.clipped == ("l2" if kind is Gaussian else "l1")
@@ -106,16 +116,31 @@ def test_an_event_says_whose_noise_it_is_and_against_whom(kind, more, against, s
 
 
 def test_protected_updates_are_clipped_and_noised_as_the_event_says():
-    privacy = Gaussian(epsilon=1.0, clip=0.5)
-    event = event_of(privacy, taking_part=20, releases=4, parameters=3000)
-    start = np.full(3000, 2.0)
-    updates = np.tile(start, (20, 1))
-    updates[:, 0] += 100.0  # clipped to 0.5 each
-    following = protect(privacy, updates, start, np.arange(20), event, clip=0.5, seed=53, round=1)
-    total = (updates - start).sum(axis=0)
-    assert following == 0.5
-    assert deviates(total[1:], event.noise) > 1e-3  # false alarm 1 in 1,000
+    context = ReleaseContext(20, 4, 3000)
+    mechanism = Gaussian(epsilon=1.0, clip=0.5)
+    event = mechanism.event(context)
+    deltas = np.zeros((20, 3000))
+    deltas[:, 0] = 100.0  # clipped to 0.5 each
+    release = Release(mechanism.init_state(), event)
+    total = protect_rows(mechanism, deltas, np.arange(20), release, seed=53, round=1).sum(axis=0)
+    assert mechanism.next_state(release.state, np.empty(0), context) == 0.5
+    assert pvalue_of(total[1:], event.noise) > 1e-3  # false alarm 1 in 1,000
     assert abs(total[0] - 20 * 0.5) < 5 * event.noise
+
+
+@pytest.mark.parametrize("mechanism", [
+    Gaussian(clip=0.5), Gaussian(clip=0.5, adaptive=0.5), Gaussian(clip=0.5, trust="local"), Laplace(clip=0.5), Fpdgd(),
+])  # fmt: skip
+def test_a_cohort_is_protected_as_each_client_protects_itself(mechanism):
+    clients = np.array([0, 3, 8])
+    release = Release(mechanism.init_state(), mechanism.event(ReleaseContext(9, 4, 5)))
+    deltas = stream(56, purpose="choice").normal(15).reshape(3, 5)
+    one_by_one = [
+        mechanism.protect(row, *release, stream(57, round=2, client=client, purpose="noise"))
+        for row, client in zip(deltas.copy(), clients.tolist(), strict=True)
+    ]
+    together = protect_rows(mechanism, deltas, clients, release, seed=57, round=2)
+    assert together == pytest.approx(np.array(one_by_one), rel=1e-12, abs=1e-12)
 
 
 # --- the clip that follows ------------------------------------------------------------------------------------------
