@@ -9,7 +9,7 @@ from by_hand import fit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foltr.federation.aggregators import fedavg, weighted_sum
+from foltr.federation.aggregators import weighted_mean, weighted_sum
 from foltr.federation.schedule import interactions_of, pick
 
 
@@ -63,7 +63,7 @@ def test_interactions_follow_a_pattern_over_clients():
 
 def test_an_average_by_hand():
     updates, weights = np.array([[1.0, 10.0], [2.0, 20.0], [4.0, 80.0]]), np.array([1, 2, 1])
-    assert fedavg(updates, weights).tolist() == [(1 + 4 + 4) / 4, (10 + 40 + 80) / 4]
+    assert weighted_mean(updates, weights).tolist() == [(1 + 4 + 4) / 4, (10 + 40 + 80) / 4]
     assert weighted_sum(updates, np.array([1, 0, -1])).tolist() == [1 - 4, 10 - 80]
 
 
@@ -71,4 +71,4 @@ def test_an_average_by_hand():
 def test_an_average_is_that_of_numpy(clients, size):
     updates = np.cos(np.arange(clients * size)).reshape(clients, size)
     weights = 1 + np.arange(clients) % 4
-    assert fedavg(updates, weights) == pytest.approx(np.average(updates, axis=0, weights=weights), abs=1e-13)
+    assert weighted_mean(updates, weights) == pytest.approx(np.average(updates, axis=0, weights=weights), abs=1e-13)

@@ -76,8 +76,9 @@ def answers_to_skew():
             made = task(ranker, Pdgd(), Federated(4, (1, 3, 5, 7), 3))
             yield pytest.param(made._replace(pools=SKEWED, personal=personal), id=f"{name(ranker)}-{kind}")
     yield pytest.param(task(Linear(), FoltrEs(), Federated(4, (2, 3, 5, 7), 3))._replace(**held), id="evolution-skewed")
-    for rule in AGGREGATORS:
-        yield pytest.param(task(Linear(), Pdgd(), Federated(7, 3, 3, aggregator=rule, num_byzantine=1)), id=rule)
+    for aggregator in AGGREGATORS:
+        federation = Federated(7, 3, 3, aggregator=aggregator, num_byzantine=1)
+        yield pytest.param(task(Linear(), Pdgd(), federation), id=aggregator)
     yield pytest.param(
         task(Linear(), Pdgd(), Federated(7, 3, 3, aggregator="median", defend_on_detection=True)), id="on-alarm"
     )

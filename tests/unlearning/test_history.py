@@ -62,10 +62,10 @@ def test_the_attacker_sends_its_model_negated_and_stretched():
     task = small()
     honest = list(federate(task, compiled.engine(task), keep_every=1))
     start = honest[3].parameters
-    models = start + honest[4].updates
-    sent = negate([2], 2.0)(models, honest[4].clients, start, 5)
-    assert sent[2] - start == pytest.approx(-2 * honest[4].updates[2] - 3 * start)
-    assert np.array_equal(sent[[0, 1, 3, 4]], models[[0, 1, 3, 4]])
+    deltas = honest[4].updates
+    sent = negate([2], 2.0)(deltas, honest[4].clients, start, 5)
+    assert sent[2] == pytest.approx(-2 * deltas[2] - 3 * start)
+    assert np.array_equal(sent[[0, 1, 3, 4]], deltas[[0, 1, 3, 4]])
 
 
 def test_a_history_comes_back_from_disk(tmp_path):

@@ -38,7 +38,7 @@ def moments(rows: Array, mean: Array, stddev: Array) -> None:
 def draw_beyond(rows: Array, others: Array, model: Array, mean: Array, stddev: Array, full: bool) -> None:
     """Turns rows [attackers, P] of uniform numbers in [0, 1) into deltas against the mean delta.
 
-    They lead past the honest models, model + others (full), or lie 3 to 4 standard deviations from the mean.
+    They lead past the models of others, model + others (full), or lie 3 to 4 standard deviations from the mean.
     """
     for p in range(model.size):
         up = mean[p] < 0.0
@@ -60,7 +60,7 @@ def draw_beyond(rows: Array, others: Array, model: Array, mean: Array, stddev: A
 def search_lambda(
     others: Array, against: Array, distances: Array, fewest: int, attackers: int, any_place: bool, workspace: Array
 ) -> float:
-    """lambda: the first of bound, bound / 2, ... with which a crafted delta lambda * against is selected, else the last.
+    """lambda: the first of bound, bound / 2, ... with which a crafted delta lambda s is selected, else the last.
 
     Played with `fewest` crafted deltas, then with one more, until it is found. distances [k, k] between honest deltas;
     their rows get sorted. workspace [4, k].

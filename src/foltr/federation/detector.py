@@ -7,8 +7,8 @@ last 100 rounds are judged. Four traits of a client:
     agreement     mean cosine between its delta and the coordinate-wise median delta: copies of one crafted update agree
                   more with the median than anybody honest, since they are part of it
     length        mean logarithm of its delta's norm over the median norm: stretched or shrunken deltas
-    direction     cosine between its averaged delta and the median of averaged deltas: whoever pulls the other way, which
-                  only shows once the noise is averaged out (sign flipping, poisoned clicks)
+    direction     cosine between its averaged delta and the median of averaged deltas: whoever pulls the other way,
+                  which only shows once the noise is averaged out (sign flipping, poisoned clicks)
     persistence   logarithm of its averaged delta's norm over the median: whoever always pulls the same way, while
                   honest deltas cancel out
 

@@ -38,8 +38,8 @@ def check_attack(attack: Attack, clients: int) -> None:
     most = (clients - 1) // 2
     if not 0 <= attack.num_attackers <= most:
         raise SpecError(
-            f"attack {msgspec.to_builtins(attack)['kind']!r}: {attack.num_attackers} attackers among {clients} clients; "
-            f"attackers are fewer than half: use 0 to {most}"
+            f"attack {msgspec.to_builtins(attack)['kind']!r}: {attack.num_attackers} attackers among {clients} "
+            f"clients; attackers are fewer than half: use 0 to {most}"
         )
 
 

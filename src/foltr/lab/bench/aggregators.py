@@ -18,7 +18,7 @@ _CALLS = 200
 
 
 def measure_aggregators(*, smoke: bool = False) -> dict[str, Any]:
-    """Seconds and memory of Krum over 1,000 updates of 10,000 parameters; microseconds of each aggregator at 10 x 46."""
+    """Seconds and memory of Krum over 1,000 updates of 10,000 parameters; microseconds of all at 10 x 46."""
     clients, parameters = (200, 1000) if smoke else (1000, 10_000)
     return {
         f"krum_{clients}x{parameters}": _large_krum(clients, parameters, tries=2),
