@@ -305,6 +305,18 @@ def test_fang_is_the_same_for_all_aggregators_without_neighbours(aggregator):
     )
 
 
+@pytest.mark.parametrize("aggregator", ["krum", "median"])
+@knowledges
+@given(seed=SEEDS, clients=st.integers(9, 20))
+def test_fang_leaves_coordinates_alone_that_nobody_moved(aggregator, knowledge, seed, clients):
+    """The mean of n equal models may round away from them, the mean of n zero deltas does not."""
+    honest, start = scene(seed, clients=clients)
+    deltas = honest - start
+    deltas[:, :3] = 0.0
+    view = AttackView(deltas, start, 4, aggregator, knowledge, DRAWS)
+    assert not ATTACKS["fang"](num_attackers=4, knowledge=knowledge).craft(view)[:, :3].any()
+
+
 def test_every_fang_attacker_draws_for_itself():
     honest, start = scene(12)
     sent = send("fang", honest, start, 3, aggregator="median")

@@ -45,15 +45,15 @@ def test_poisoning_clients_click_by_the_poison_table_and_the_others_do_not():
 def test_attackers_replace_what_they_send_and_nothing_else():
     one = made(federation={"clients": 6, "rounds": 1}, attack={"kind": "sign_flip", "num_attackers": 2})
     attacked, _ = task(one)
-    models, start = np.arange(12.0).reshape(6, 2), np.array([1.0, 1.0])
-    sent = attacked.transform(models, np.arange(6), start, 1)
-    assert np.array_equal(sent[2:], models[2:])
-    assert sent[:2].tolist() == (2 * start - models[:2]).tolist()
-    in_a_cohort = attacked.transform(models, np.array([1, 2, 5, 7, 8, 9]), start, 1)
-    assert np.array_equal(in_a_cohort[1:], models[1:])  # only client 1 attacks
+    deltas, model = np.arange(12.0).reshape(6, 2), np.array([1.0, 1.0])
+    sent = attacked.transform(deltas, np.arange(6), model, 1)
+    assert np.array_equal(sent[2:], deltas[2:])
+    assert sent[:2].tolist() == (-deltas[:2]).tolist()
+    in_a_cohort = attacked.transform(deltas, np.array([1, 2, 5, 7, 8, 9]), model, 1)
+    assert np.array_equal(in_a_cohort[1:], deltas[1:])  # only client 1 attacks
 
 
-def test_a_rule_reckons_with_the_attackers_there_are_unless_told_otherwise():
+def test_an_aggregator_withstands_the_attackers_there_are_unless_a_number_is_given():
     attack = {"kind": "lie", "num_attackers": 3}
     assert task(made(federation={"clients": 9}, attack=attack))[0].federation.num_byzantine == 3
     assert task(made(federation={"clients": 9, "num_byzantine": 1}, attack=attack))[0].federation.num_byzantine == 1

@@ -291,14 +291,14 @@ REFUSALS = {
         ["users", "'angry'", "perfect, navigational, informational, poison"],
     ),
     "unknown click model": (GOOD + 'users = { model = "dbn" }', ["users", "'dbn'", "cascade, position"]),
-    "unknown rule": (GOOD + 'federation = { aggregator = "mode" }', ["no rule 'mode'", "there are fedavg"]),
-    "unknown attack": (GOOD + 'attack = { kind = "magic" }', ["attack", "no attack 'magic'", "poison, lie, fang"]),
+    "unknown aggregator": (GOOD + 'federation = { aggregator = "mode" }', ["no aggregator 'mode'", "there are fedavg"]),
+    "unknown attack": (GOOD + 'attack = { kind = "magic" }', ["attack.kind", "'magic'", "none, poison, lie, fang"]),
     "half of the clients attack": (
-        GOOD + 'federation = { clients = 10 }\nattack = { by = "lie", attackers = 5 }',
+        GOOD + 'federation = { clients = 10 }\nattack = { kind = "lie", num_attackers = 5 }',
         ["5 attackers among 10 clients", "use 0 to 4"],
     ),
     "half of the clients poison": (
-        GOOD + 'federation = { clients = 10 }\nattack = { by = "poison", attackers = 5 }',
+        GOOD + 'federation = { clients = 10 }\nattack = { kind = "poison", num_attackers = 5 }',
         ["5 attackers among 10 clients", "use 0 to 4"],
     ),
     "attackers without an attack": (GOOD + "attack = { num_attackers = 1 }", ["without an attack", "say attack.kind"]),

@@ -15,8 +15,8 @@ to twice its value away from zero or half its value towards it (b = 2). Full kno
 Partial: mu + 3 sd to mu + 4 sd, or mu - 4 sd to mu - 3 sd, of the own ones; a single attacker has sd = 0 and sends
 its update unchanged, except where s = 0.
 
-Where s = 0 (nobody moved the coordinate), the start's coordinate is sent. Here theta is the origin, since updates are
-deltas; only the extremes are those of models.
+Where s = 0 (nobody moved the coordinate), the start's coordinate is sent. Updates are deltas here, so theta is the
+origin and s = 0 holds exactly; only the extremes are those of models.
 
 Differs from the paper: the crafted updates for Krum are all the same, as in the thesis, not scattered within epsilon
 of each other. Distances are not squared, since the thesis's Krum has them so, and the upper bound is derived in the
@@ -53,9 +53,8 @@ class Fang(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="k
         others = known[attackers:] if full else known
         if view.aggregator in ("krum", "multi_krum"):
             against, any_place = -np.sign(mean), view.aggregator == "multi_krum"
-            step = krum_lambda(
-                others, against, fewest=attackers if full else 1, attackers=attackers, any_place=any_place
-            )
+            fewest = attackers if full else 1
+            step = krum_lambda(others, against, fewest=fewest, attackers=attackers, any_place=any_place)
             return same_for_all(view, step * against)
         rows = view.draws.uniform(attackers * len(view.model)).reshape(attackers, -1)
         draw_beyond(rows, others, view.model, mean, stddev, full)
