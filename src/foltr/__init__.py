@@ -26,8 +26,8 @@ _PUBLIC: dict[str, str] = {
 }
 
 __all__ = [
-    "Dataset", "Fold", "FoltrError", "Interaction", "Model", "Ranker", "Result", "Searches", "Spec", "Update", "Updates",
-    "load", "local_update", "register", "run", "run_rounds",
+    "Dataset", "Fold", "FoltrError", "Interaction", "Model", "Ranker", "Result", "Searches", "Spec", "Update",
+    "Updates", "load", "local_update", "register", "run", "run_rounds",
 ]  # fmt: skip
 
 

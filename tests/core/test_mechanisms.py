@@ -46,7 +46,7 @@ def test_shares_of_half_the_contributors_are_not_yet_laplace_noise():
 def test_a_gamma_number_has_its_distribution(shape):
     """Compared from 2^-60 upwards: what is below 2^-80 or so is zero by intent, and below 2^-60 nobody can see it.
 
-    The largest distance over a part of the axis is at most the one over all of it, so its bound (Kolmogorov-Smirnov) holds.
+    The largest distance over a part of the axis is at most the one over all of it, so its bound holds.
     """
     draws, many = stream(42, purpose="noise"), 40_000
     nothing = math.exp(-80 * math.log(2) * shape)

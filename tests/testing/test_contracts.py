@@ -1,6 +1,6 @@
 """The contract suites for other people's kinds find each broken law, and say which."""
 
-# ruff: noqa: ARG001, ARG002, ARG005 -- signatures are the contract's, whether or not an argument is used
+
 
 import subprocess
 import sys
