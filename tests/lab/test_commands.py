@@ -262,7 +262,7 @@ def test_reproduce_of_nothing_lists_them_and_asks_which(command):
     answer = command("reproduce")
     assert answer.code == 2
     assert "fpdgd/table2" in answer.out
-    assert "say which, such as: foltr reproduce fpdgd/table2 --quick" in answer.err
+    assert "name a figure, such as: foltr reproduce fpdgd/table2 --quick" in answer.err
 
 
 def test_reproduce_of_an_unknown_figure_lists_the_known_ones(refused):

@@ -66,7 +66,7 @@ def test_once_there_is_room_the_same_command_goes_on(command, tiny, finished, tm
     assert len(singles(tmp_path / "runs")) == 3
     answer = command("run", tiny, "--jobs", 1)
     assert answer.code == 0
-    assert "3 of 8 single runs are there already" in answer.err
+    assert "3 of 8 single runs are on disk" in answer.err
     (mine,), (other,) = (list(out.glob("*/ranker.npz")) for out in (tmp_path / "runs", finished))
     assert mine.read_bytes() == other.read_bytes()
 
