@@ -259,11 +259,11 @@ def test_values_that_are_not_numbers(make_run, parts, full, tmp_path):
     assert "? data missing" in page
 
 
-@pytest.mark.parametrize("kept", [0, 2])
-def test_rows_of_no_or_few_settings(make_run, parts, tmp_path, kept: int):
-    rows = parts.rows_of(parts.settings()).filter(pl.col("setting") < kept)
+@pytest.mark.parametrize("stored", [0, 2])
+def test_rows_of_no_or_few_settings(make_run, parts, tmp_path, stored: int):
+    rows = parts.rows_of(parts.settings()).filter(pl.col("setting") < stored)
     text = words(page_of(tmp_path, make_run(rows=rows)))
-    assert ("No learning curve" in text) == (kept == 0)
+    assert ("No learning curve" in text) == (stored == 0)
 
 
 def test_the_barest_manifest(tiny_run, tmp_path):

@@ -109,7 +109,7 @@ def _follow(console: Console, prepared: Any, missing: list[Any], left: set[int],
 
 
 def _quality_name(jobs: list[Any]) -> str:
-    """Name of the displayed metric; cross-silo settings have several kinds."""
+    """What the bar shows of the newest run: with texts a recall, an AUC or nDCG, by the kind of setting."""
     return "quality" if any(isinstance(job.setting, SiloSetting) for job in jobs) else "nDCG"
 
 
