@@ -260,8 +260,8 @@ def test_table_2_is_judged_within_four_percent_and_one_common_factor():
 )
 def test_figure_3_1_has_published_and_sound_numbers_of_p_1(data, clicks, first, last, sound):
     sources = ("published, first update", "published, last tenth", "reference run")
-    told = [published("foltr-es/fig3.1", one, clicks, 1.0, where={"data.name": data}) for one in sources]
-    assert told == [first, last, sound]
+    reported = [published("foltr-es/fig3.1", one, clicks, 1.0, where={"data.name": data}) for one in sources]
+    assert reported == [first, last, sound]
 
 
 def test_central_pdgd_has_the_published_numbers_of_batches():

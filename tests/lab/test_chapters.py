@@ -34,12 +34,12 @@ def test_a_chapter_makes_one_page_of_all_its_figures(command, tmp_path, real_dat
         "reproduce", "unlearning", "--quick", "--only", "users.clicks=navigational", "--out", out, "--json"
     )
     assert answer.code == 0, answer.err
-    told = json.loads(answer.out)
-    assert [one["id"] for one in told] == catalogue.chosen("unlearning")
-    assert told[0]["missing"] == MISSING
-    calibrated = told[1]["results"][0]["metrics"]
+    reported = json.loads(answer.out)
+    assert [one["id"] for one in reported] == catalogue.chosen("unlearning")
+    assert reported[0]["missing"] == MISSING
+    calibrated = reported[1]["results"][0]["metrics"]
     assert 0 < calibrated["residual"]["mean"] < 3
-    exact = {one["setting"].get("unlearning.method"): one["metrics"] for one in told[3]["results"]}
+    exact = {one["setting"].get("unlearning.method"): one["metrics"] for one in reported[3]["results"]}
     assert exact["shards"]["residual"]["mean"] == 0.0
     assert exact["statistics"]["residual"]["mean"] < 1e-6
     page = (out / "unlearning.html").read_text()

@@ -262,7 +262,7 @@ def test_reproduce_of_nothing_lists_them_and_asks_which(command):
     answer = command("reproduce")
     assert answer.code == 2
     assert "fpdgd/table2" in answer.out
-    assert "say which, such as: foltr reproduce fpdgd/table2 --quick" in answer.err
+    assert "name a figure, such as: foltr reproduce fpdgd/table2 --quick" in answer.err
 
 
 def test_reproduce_of_an_unknown_figure_lists_the_known_ones(refused):
@@ -275,16 +275,16 @@ def test_reproduce_of_an_unknown_figure_lists_the_known_ones(refused):
 def test_reproduce_answers_with_a_verdict_for_every_number(command, tmp_path):
     answer = command("reproduce", "made-up/fig1", "--folds", "1-2", "--jobs", 1, "--json")
     assert answer.code == 0, answer.err
-    told = strict_json(answer.out)
-    assert (told["id"], told["quick"], told["missing"]) == ("made-up/fig1", False, ["yahoo"])
-    here, gone = told["verdicts"]
+    reported = strict_json(answer.out)
+    assert (reported["id"], reported["quick"], reported["missing"]) == ("made-up/fig1", False, ["yahoo"])
+    here, gone = reported["verdicts"]
     assert {"what", "published", "ours", "sd", "runs", "data", "verdict"} <= set(here)
     assert (here["verdict"], here["runs"], here["data"]) == ("reproduced", 2, "synthetic-mq2007@60 (synthetic)")
     assert (gone["verdict"], gone["ours"]) == ("data missing", None)
-    assert [claim["holds"] for claim in told["claims"]] == [True]
-    assert told["comparisons"][0]["rows"][0]["runs"] == 2
-    assert len(told["results"]) == 2
-    page = (tmp_path / told["page"]).read_text(encoding="utf-8")
+    assert [claim["holds"] for claim in reported["claims"]] == [True]
+    assert reported["comparisons"][0]["rows"][0]["runs"] == 2
+    assert len(reported["results"]) == 2
+    page = (tmp_path / reported["page"]).read_text(encoding="utf-8")
     assert "Made up: careful users" in page
 
 
@@ -295,19 +295,19 @@ def test_the_quick_form_says_so_and_judges_nothing(command):
     assert catalogue.QUICK in " ".join(answer.out.split())
     assert "judged" in answer.out
     assert "reproduced" not in answer.out
-    told = strict_json(command("reproduce", "made-up/fig1", "--quick", "--json").out)
-    assert {row["verdict"] for row in told["verdicts"]} == {"quick form: not judged", "data missing"}
-    assert [claim["holds"] for claim in told["claims"]] == [None]
-    assert told["comparisons"][0]["rows"][0]["p"] is None  # one pair is no test
+    reported = strict_json(command("reproduce", "made-up/fig1", "--quick", "--json").out)
+    assert {row["verdict"] for row in reported["verdicts"]} == {"quick form: not judged", "data missing"}
+    assert [claim["holds"] for claim in reported["claims"]] == [None]
+    assert reported["comparisons"][0]["rows"][0]["p"] is None  # one pair is no test
 
 
 @pytest.mark.usefixtures("made_up")
 def test_a_part_of_a_figure_can_be_reproduced_alone(command):
     arguments = ("made-up/fig1", "--quick", "--jobs", 1, "--json")
-    told = strict_json(command("reproduce", *arguments, "--only", "users.clicks=informational", "--seeds", 1).out)
-    assert len(told["results"]) == 1
-    assert told["claims"][0]["holds"] is None
-    page, chosen = Path(told["page"]).read_text(), "--only users.clicks=informational --seeds 1"
+    reported = strict_json(command("reproduce", *arguments, "--only", "users.clicks=informational", "--seeds", 1).out)
+    assert len(reported["results"]) == 1
+    assert reported["claims"][0]["holds"] is None
+    page, chosen = Path(reported["page"]).read_text(), "--only users.clicks=informational --seeds 1"
     assert f"quick form of <code>made-up/fig1</code>, but <code>{chosen}</code>" in page
     assert f"foltr reproduce made-up/fig1 --quick {chosen}<" in page
 
@@ -326,9 +326,9 @@ def test_a_real_figure_in_its_quick_form_has_verdicts_on_real_data(real_data, co
         "--only", "users.clicks=navigational", "--only", "privacy.epsilon=10.0",
     )  # fmt: skip
     assert answer.code == 0, answer.err
-    told = strict_json(answer.out)
-    assert told["missing"] == ["mslr-web10k"]
-    (row,) = [row for row in told["verdicts"] if row["ours"] is not None]
+    reported = strict_json(answer.out)
+    assert reported["missing"] == ["mslr-web10k"]
+    (row,) = [row for row in reported["verdicts"] if row["ours"] is not None]
     assert row["published"] == 303.82
     assert row["verdict"] == "quick form: not judged"
     assert "sample" in row["data"]

@@ -66,7 +66,7 @@ def test_once_there_is_room_the_same_command_goes_on(command, tiny, finished, tm
     assert len(singles(tmp_path / "runs")) == 3
     answer = command("run", tiny, "--jobs", 1)
     assert answer.code == 0
-    assert "3 of 8 single runs are there already" in answer.err
+    assert "3 of 8 single runs are on disk" in answer.err
     (mine,), (other,) = (list(out.glob("*/ranker.npz")) for out in (tmp_path / "runs", finished))
     assert mine.read_bytes() == other.read_bytes()
 
@@ -84,11 +84,11 @@ def limited(size):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits on the size of files are those of Linux")
 @pytest.mark.parametrize(
-    ("size", "jobs", "named", "kept"),
+    ("size", "jobs", "named", "stored"),
     [(1000, 1, "singles", 0), (1000, 2, "singles", 0), (6000, 1, "rows.parquet", 8)],
     ids=["of a single run", "of a single run in a worker", "of the rows"],
 )
-def test_a_real_limit_on_the_size_of_files_is_named(size, jobs, named, kept, tiny, tmp_path, finished):
+def test_a_real_limit_on_the_size_of_files_is_named(size, jobs, named, stored, tiny, tmp_path, finished):
     """Machine code and data are in the cache already: the first file to grow too large is one of the run's."""
     assert finished.is_dir()
     answer = ended(start("run", tiny, "--jobs", jobs, preexec_fn=limited(size)))
@@ -101,7 +101,7 @@ def test_a_real_limit_on_the_size_of_files_is_named(size, jobs, named, kept, tin
     assert "Exception ignored" not in answer.err
     left = sorted(path for path in (tmp_path / "runs").rglob("*") if path.is_file())
     assert left == singles(tmp_path / "runs")
-    assert len(left) == kept
+    assert len(left) == stored
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")

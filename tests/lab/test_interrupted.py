@@ -71,22 +71,22 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(jobs, spec, 
     below = descendants(process)
     ctrl_c(process)
     answer = ended(process)
-    kept = singles(out)
+    stored = singles(out)
     assert answer.code == 1
     assert quiet(answer)
     assert answer.out == ""
     assert answer.err.count("foltr: stopped: ") == 1
-    told = int(answer.err.partition("foltr: stopped: ")[2].split()[0])
-    assert f"{told} of 6 single runs are kept in {out}; the same command goes on from there" in answer.err
-    assert told <= len(kept) < 6  # some may have reached the disk unheard
+    reported = int(answer.err.partition("foltr: stopped: ")[2].split()[0])
+    assert f"{reported} of 6 single runs are stored in {out}; the same command resumes" in answer.err
+    assert reported <= len(stored) < 6  # some may have reached the disk unheard
     until(lambda: gone(below))
     assert not list(out.glob("*/manifest.json"))
 
-    stamps = {path: path.stat().st_mtime_ns for path in kept}
+    stamps = {path: path.stat().st_mtime_ns for path in stored}
     again = ended(start("run", spec, "--jobs", jobs, "--out", out))
     assert again.code == 0, again
-    assert f"{len(kept)} of 6 single runs are there already" in again.err
-    assert {path: path.stat().st_mtime_ns for path in kept} == stamps
+    assert f"{len(stored)} of 6 single runs are on disk" in again.err
+    assert {path: path.stat().st_mtime_ns for path in stored} == stamps
     assert (the_run(out) / "ranker.npz").read_bytes() == uninterrupted
 
 
@@ -97,7 +97,7 @@ def test_ctrl_c_while_workers_are_only_starting_is_quiet_too(spec, tmp_path):
     answer = ended(process)
     assert answer.code == 1
     assert quiet(answer)
-    assert "of 6 single runs are kept" in answer.err
+    assert "of 6 single runs are stored" in answer.err
     until(lambda: gone(below))
     assert not list((tmp_path / "runs").rglob("*.npz"))
 
@@ -124,7 +124,7 @@ def test_being_ended_from_outside_is_like_ctrl_c(spec, tmp_path):
     answer = ended(process)
     assert answer.code == 1
     assert quiet(answer)
-    assert "single runs are kept" in answer.err
+    assert "single runs are stored" in answer.err
     until(lambda: gone(below))
 
 

@@ -1,4 +1,4 @@
-"""The Python door: the public names, a spec run to its result, and rankers that are kept and used elsewhere."""
+"""The Python door: the public names, a spec run to its result, and rankers that are stored and used elsewhere."""
 
 import importlib
 

@@ -51,7 +51,7 @@ def test_a_finished_run_gives_its_single_runs_to_one_with_more_seeds(copied, com
     before = stamps(copied)
     answer = command("run", tiny, "--out", copied, "--seeds", 3, "--jobs", 1)
     assert answer.code == 0
-    assert "8 of 12 single runs are there already" in answer.err
+    assert "8 of 12 single runs are on disk" in answer.err
     after = stamps(copied)
     assert len(after) == 12
     assert before.items() <= after.items()
@@ -64,7 +64,7 @@ def test_only_what_is_missing_is_computed(again, copied, jobs):
     shutil.rmtree(the_run(copied))
     before = stamps(copied)
     answer = again("--jobs", jobs)
-    assert "5 of 8 single runs are there already" in answer.err
+    assert "5 of 8 single runs are on disk" in answer.err
     assert before.items() <= stamps(copied).items()
 
 
@@ -117,7 +117,7 @@ def test_a_damaged_single_run_is_computed_anew(damage, again, copied):
     damage(victim)
     before = {path: path.stat().st_mtime_ns for path in others}
     answer = again()
-    assert "7 of 8 single runs are there already" in answer.err
+    assert "7 of 8 single runs are on disk" in answer.err
     assert all(path.stat().st_mtime_ns == stamp for path, stamp in before.items())
     assert store.load(copied, victim.stem) is not None
 
@@ -159,7 +159,7 @@ def test_a_half_written_temporary_file_is_ignored(again, copied):
     half.write_bytes(victim.read_bytes()[:100])
     victim.unlink()
     answer = again()
-    assert "7 of 8 single runs are there already" in answer.err
+    assert "7 of 8 single runs are on disk" in answer.err
     assert victim.is_file()
 
 

@@ -374,8 +374,8 @@ def test_fewer_documents_than_shown_are_told_on_standard_error(command, tmp_path
     spec = add(command, tmp_path / "mine", 2, 6, 1)
     answer = command("run", spec, "--jobs", 1)
     assert answer.code == 0, answer.err
-    assert "mine: lists shorter than what is shown: 6" in answer.err  # two in each of the three parts
-    assert "shorter than what is shown" not in answer.out
+    assert "mine: 6 lists have fewer than k documents" in answer.err  # two in each of the three parts
+    assert "fewer than k documents" not in answer.out
     (one,) = read_json(the_run(tmp_path / "runs") / "manifest.json")["settings"]
     assert one["data"]["shorter_than_k"] == 6
 

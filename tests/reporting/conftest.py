@@ -172,7 +172,7 @@ FULL: dict[str, Any] = {
     "claims": [
         {"claim": "A larger ε costs less", "holds": True, "evidence": "0.412 against 0.398"},
         {"claim": "FOLtR-ES falls after a fifth of the run", "holds": False, "evidence": ".409 -> .425"},
-        {"claim": "The order of users is kept", "holds": None, "evidence": "two of three users ran"},
+        {"claim": "The order of users is stored", "holds": None, "evidence": "two of three users ran"},
     ],
     "comparisons": [
         {

@@ -78,7 +78,7 @@ def test_every_number_of_a_reproduced_figure_is_there(make_run, full, tmp_path):
         "sign differs : our FOLtR-ES ends higher",
         "corrected after Bonferroni for 4 comparisons",
         "one common factor near 1.03",
-        "A nominal ε is what the paper's formula gives",
+        "Nominal ε: the value of the paper's formula",
         "The paper's formula gives ε = 4.5 for one round",
         "foltr reproduce fpdgd/table2",
         'name = "FPDGD with privacy on MQ2007"',
@@ -259,16 +259,16 @@ def test_values_that_are_not_numbers(make_run, parts, full, tmp_path):
     assert "? data missing" in page
 
 
-@pytest.mark.parametrize("kept", [0, 2])
-def test_rows_of_no_or_few_settings(make_run, parts, tmp_path, kept: int):
-    rows = parts.rows_of(parts.settings()).filter(pl.col("setting") < kept)
+@pytest.mark.parametrize("stored", [0, 2])
+def test_rows_of_no_or_few_settings(make_run, parts, tmp_path, stored: int):
+    rows = parts.rows_of(parts.settings()).filter(pl.col("setting") < stored)
     text = words(page_of(tmp_path, make_run(rows=rows)))
-    assert ("No learning curve" in text) == (kept == 0)
+    assert ("No learning curve" in text) == (stored == 0)
 
 
 def test_the_barest_manifest(tiny_run, tmp_path):
     (tiny_run / "manifest.json").write_text("{}")
-    assert "data that the run does not name" in words(page_of(tmp_path, tiny_run))
+    assert "unnamed data" in words(page_of(tmp_path, tiny_run))
 
 
 def test_a_page_that_cannot_be_written_leaves_nothing(tiny_run, tmp_path):

@@ -78,8 +78,8 @@ def test_points_on_one_spot_are_drawn():
 
 def test_a_round_that_lacks_something_is_no_point_and_a_setting_without_points_no_panel():
     run = run_of([*POINTS, (np.nan, 0.0, 0)], POINTS)
-    kept = ~((pl.col("setting") == 1) & (pl.col("metric") == "picture grade"))
-    (cloud,) = clouds(run._replace(rows=run.rows.filter(kept)))
+    stored = ~((pl.col("setting") == 1) & (pl.col("metric") == "picture grade"))
+    (cloud,) = clouds(run._replace(rows=run.rows.filter(stored)))
     assert len(cloud.x) == len(POINTS)
     assert clouds(run._replace(rows=run.rows.clear())) == []
     assert clouds(run_of(POINTS, figure={"scatter": None})) == []

@@ -1,4 +1,4 @@
-"""The command line. Imports stand inside each command, so that `foltr --help` answers at once.
+"""The command line. Each command imports what it needs, so that `foltr --help` is fast.
 
 Exit codes: 0 done, 1 the job failed, 2 the call or its input is wrong. `--json` prints one JSON object on standard
 output and nothing else there; progress goes to standard error.
@@ -23,14 +23,14 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Federated online learning to rank: clicks train one shared ranker; documents, queries and clicks stay.",
+    help="Federated online learning to rank: clients train one shared ranker on their clicks and share updates only.",
 )
-data_app = typer.Typer(no_args_is_help=True, help="Collections on this machine.")
+data_app = typer.Typer(no_args_is_help=True, help="Data sets on this machine.")
 app.add_typer(data_app, name="data")
 app.add_typer(cli_privacy.app, name="privacy")
 app.add_typer(cli_silo.app, name="silo")
 
-Out = Annotated[Path, typer.Option("--out", help="Folder for runs; finished parts there are used again.")]
+Out = Annotated[Path, typer.Option("--out", help="Folder for runs; finished single runs in it are reused.")]
 Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Processes at once (default: all cores).")]
 
 
@@ -50,7 +50,7 @@ def root(
 
 
 def main() -> None:
-    """Runs a command; a known error is one message without a traceback."""
+    """Runs a command; a known error is printed as one message without a traceback."""
     signal.signal(signal.SIGTERM, _stop)
     try:
         code = app(prog_name="foltr", standalone_mode=False)
@@ -74,11 +74,11 @@ def main() -> None:
         sys.exit(code)
 
 
-_CTRL_C = 130  # what typer makes of it
+_CTRL_C = 130  # exit code of typer for Ctrl-C
 
 
 def _stop(*_: object) -> NoReturn:
-    """Whoever ends us from outside means what Ctrl-C means."""
+    """SIGTERM is handled like Ctrl-C."""
     raise KeyboardInterrupt
 
 
@@ -97,7 +97,7 @@ def _end_without(problem: ModuleNotFoundError) -> NoReturn:
 
 
 def _unwritten(problem: OSError) -> NoReturn:
-    """Without a file name it is standard output that went away or is full: its buffer has nowhere to go."""
+    """Without a file name, standard output was closed or is full: its buffer cannot be flushed."""
     if problem.filename is None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if problem.errno == errno.EPIPE:
@@ -106,7 +106,7 @@ def _unwritten(problem: OSError) -> NoReturn:
 
 
 def _usage(problem: Exception) -> int | None:
-    """Errors of the call itself come from click with their own words."""
+    """Usage errors are raised and printed by click."""
     show, code = getattr(problem, "show", None), getattr(problem, "exit_code", None)
     if isinstance(code, int):
         if callable(show):
@@ -120,7 +120,7 @@ def demo(
     folder: Out = Path("runs"),
     json_: Json = False,
 ) -> None:
-    """A tour on embedded synthetic data: four ways to learn from clicks, compared, with a page to look at."""
+    """Compare four learners on built-in synthetic data and write a report page; about a minute."""
     require("lab", "report")
     from foltr.lab.runs.demo import tour
 
@@ -131,15 +131,15 @@ def demo(
 
 @app.command("run")
 def run_spec(
-    spec: Annotated[Path, typer.Argument(help="A TOML file that says everything.", show_default=False)],
-    set_: Annotated[list[str] | None, typer.Option("--set", help="key=value; overrides the spec. May repeat.")] = None,
+    spec: Annotated[Path, typer.Argument(help="Spec file (TOML).", show_default=False)],
+    set_: Annotated[list[str] | None, typer.Option("--set", help="key=value; overrides the spec. Repeatable.")] = None,
     seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Seeds a fold.")] = None,
     folds: Annotated[str | None, typer.Option("--folds", help="Such as 1-5 or 2,4.")] = None,
     jobs: Jobs = None,
     folder: Out = Path("runs"),
     json_: Json = False,
 ) -> None:
-    """Run a spec. The same command again goes on where it stopped, or shows what is there."""
+    """Run a spec. The same command resumes an interrupted run, or prints a finished one."""
     require("lab")
     from foltr.lab.reporting.terminal import terminal_table
     from foltr.lab.runs.progress import run_plan
@@ -154,17 +154,20 @@ def run_spec(
         print_json(results(run))
         return
     out.print(terminal_table(run))
-    out.print(f"\n{run.dir}\nfoltr report {run.dir}   makes a page of it", highlight=False, soft_wrap=True)
+    out.print(f"\n{run.dir}\nfoltr report {run.dir}   writes a page", highlight=False, soft_wrap=True)
 
 
 @app.command()
 def reproduce(
     ids: Annotated[
-        list[str] | None, typer.Argument(help="Such as fpdgd/table2, or a chapter: noniid.", show_default=False)
+        list[str] | None,
+        typer.Argument(help="Figure (fpdgd/table2) or chapter (noniid).", show_default=False),
     ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="All figures and tables.")] = False,
-    only: Annotated[list[str] | None, typer.Option("--only", help="key=value; settings with it. May repeat.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Reduced form, a minute or so; not comparable.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List all figures and tables.")] = False,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help="key=value; only these settings. Repeatable.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Reduced form, about a minute; not comparable.")] = False,
     seeds: Annotated[
         int | None, typer.Option("--seeds", min=1, help="Seeds a fold (default: as in the paper).")
     ] = None,
@@ -173,7 +176,7 @@ def reproduce(
     folder: Out = Path("runs"),
     json_: Json = False,
 ) -> None:
-    """Figures and tables of the papers, with a verdict for every published number."""
+    """Reproduce figures and tables of the papers, with a verdict for every published number."""
     require("lab", *([] if list_ or not ids else ["report"]))
     from foltr.lab.figures import figures as catalogue
     from foltr.lab.runs.progress import chapter, reproduced
@@ -186,7 +189,7 @@ def reproduce(
         for figure in figures:
             out.print(f"{figure.id:<20} {figure.title}", highlight=False, soft_wrap=True)
         if not list_:
-            raise InputError("say which, such as: foltr reproduce fpdgd/table2 --quick")
+            raise InputError("name a figure, such as: foltr reproduce fpdgd/table2 --quick")
         return
     chosen = [[catalogue.read(one) for one in catalogue.chosen(name)] for name in ids]
     how: dict[str, Any] = {
@@ -211,7 +214,7 @@ def report(
     runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs.", show_default=False)],
     to: Annotated[Path | None, typer.Option("--to", help="The page (default: report.html in the first run).")] = None,
 ) -> None:
-    """One HTML page with curves, tables, significance, spec, data and versions; nothing is loaded from elsewhere."""
+    """Write one self-contained HTML page: curves, tables, significance, spec, data, versions."""
     require("lab", "report")
     from foltr.lab.reporting.page import write_page
 
@@ -222,10 +225,10 @@ def report(
 @app.command()
 def bench(
     json_: Json = False,
-    smoke: Annotated[bool, typer.Option("--smoke", help="Small sizes: does it run at all?")] = False,
+    smoke: Annotated[bool, typer.Option("--smoke", help="Small sizes, to check that it runs.")] = False,
     large: Annotated[bool, typer.Option("--large", help="Also a secure sum of 10,000 clients (minutes).")] = False,
 ) -> None:
-    """Speed against a plain NumPy twin and against this machine's memory bandwidth, in one run."""
+    """Measure speed against a NumPy reference and against this machine's memory bandwidth."""
     require("lab")
     from foltr.lab.bench.bench import measure, shown
 
@@ -238,7 +241,7 @@ def bench(
 
 @data_app.command("list")
 def data_list(json_: Json = False) -> None:
-    """Known collections, and which of them are on this machine."""
+    """List known data sets, and which of them are on this machine."""
     require("lab")
     from rich.table import Table
 
@@ -259,7 +262,7 @@ def data_list(json_: Json = False) -> None:
 
 @data_app.command("add")
 def data_add(name: str, path: Path) -> None:
-    """Remember where a collection lies (a folder or a .zip)."""
+    """Register the location of a data set (a folder or a .zip)."""
     require("lab")
     from foltr.lab.data import catalog
 
@@ -270,7 +273,7 @@ def data_add(name: str, path: Path) -> None:
 
 @data_app.command("show")
 def data_show(name: str, json_: Json = False) -> None:
-    """Counts, grades, files and checksums of a collection."""
+    """Show counts, grades, files and checksums of a data set."""
     require("lab")
     from foltr.lab.data import catalog
 

@@ -1,4 +1,4 @@
-"""`foltr privacy`: the card of a run, the plan of a federation, the audit. Imports stand inside each command."""
+"""`foltr privacy`: the privacy card of a run, the planner, the audit. Each command imports what it needs."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,7 +9,7 @@ from foltr.cli.output import Json, err, out, print_json, require
 from foltr.errors import InputError
 
 app = typer.Typer(
-    no_args_is_help=True, help="What privacy figures mean, which ones a federation can afford, and what attacks find."
+    no_args_is_help=True, help="Privacy cards of runs, a planner for user-level epsilon, and attacks on a run."
 )
 
 Run = Annotated[Path, typer.Argument(help="Folder of a finished run.", show_default=False)]
@@ -19,11 +19,11 @@ Run = Annotated[Path, typer.Argument(help="Folder of a finished run.", show_defa
 def card(
     run: Run,
     delta: Annotated[
-        float | None, typer.Option("--delta", help="Of the figures for a user (default: the run's own, else 1e-5).")
+        float | None, typer.Option("--delta", help="Delta of user-level epsilons (default: the run's own, else 1e-5).")
     ] = None,
     json_: Json = False,
 ) -> None:
-    """The privacy of a run: nominal and correct figures, who sees what, whose noise is there."""
+    """Privacy card: nominal and accounted epsilon, what each party sees, who contributes noise."""
     require("lab")
     from foltr.lab.records import SettingRecord
     from foltr.lab.reporting.terminal import terminal_cards
@@ -39,22 +39,22 @@ def card(
 
 
 def _without(card: dict[str, Any]) -> dict[str, Any]:
-    """What tells settings apart is no part of what their cards say."""
+    """The card without the keys that identify its setting."""
     return {key: value for key, value in card.items() if key not in ("setting", "label")}
 
 
 @app.command("plan")
 def plan(
-    clients: Annotated[int, typer.Option("--clients", help="People in the federation.", show_default=False)],
-    epsilon: Annotated[float, typer.Option("--epsilon", help="Of one user in all, wished for.", show_default=False)],
-    weeks: Annotated[int, typer.Option("--weeks", help="How long it runs.", show_default=False)],
-    delta: Annotated[float, typer.Option("--delta", help="Chance that epsilon does not hold.")] = 1e-5,
-    searches: Annotated[int, typer.Option("--searches", help="Of a person in a week.")] = 40,
-    dropout: Annotated[float, typer.Option("--dropout", help="Share of people lost in a round.")] = 0.1,
-    data: Annotated[str | None, typer.Option("--data", help="Simulate on this collection (default: plan up).")] = None,
+    clients: Annotated[int, typer.Option("--clients", help="Clients in the federation.", show_default=False)],
+    epsilon: Annotated[float, typer.Option("--epsilon", help="Of a user over the whole run.", show_default=False)],
+    weeks: Annotated[int, typer.Option("--weeks", help="Duration.", show_default=False)],
+    delta: Annotated[float, typer.Option("--delta", help="Delta of the guarantee.")] = 1e-5,
+    searches: Annotated[int, typer.Option("--searches", help="Searches of a client in a week.")] = 40,
+    dropout: Annotated[float, typer.Option("--dropout", help="Fraction of clients lost in a round.")] = 0.1,
+    data: Annotated[str | None, typer.Option("--data", help="Data set to simulate on (default: synthetic).")] = None,
     json_: Json = False,
 ) -> None:
-    """Releases, clip, noise and expected quality for a wish of privacy, by simulation; a minute or two."""
+    """Releases, clip, noise and expected quality for a user-level epsilon, by simulation; 1 to 2 minutes."""
     require("lab")
     from foltr.lab.runs import planner
 
@@ -66,13 +66,13 @@ def plan(
         print_json(found | {"advice": planner.advice(found)})
         return
     out.print(planner.table(found))
-    for said in planner.advice(found):
-        out.print(said, highlight=False, markup=False)
+    for sentence in planner.advice(found):
+        out.print(sentence, highlight=False, markup=False)
 
 
 @app.command("audit")
 def audit(run: Run, json_: Json = False) -> None:
-    """Attacks on a run's own messages: clicks guessed, members found, epsilon bounded from below."""
+    """Attack a run's updates: click reconstruction, membership inference, lower bounds on epsilon."""
     require("lab")
     from foltr.lab.audit.privacy_audit import audit_run
     from foltr.lab.audit.privacy_audit_table import audit_tables
@@ -80,7 +80,7 @@ def audit(run: Run, json_: Json = False) -> None:
     from foltr.lab.runs.card import finished
 
     finished(run)
-    with err.status("attacking; about a minute a setting"):
+    with err.status("attacking; about a minute per setting"):
         found = audit_run(run)
     if json_:
         print_json(found)

@@ -86,7 +86,7 @@ def _on_other_data(content: dict[str, Any], other: dict[str, Any]) -> dict[str, 
 
 
 def plan_of(figure: Figure, *, quick: bool = False, folds: str | None = None, seeds: int | None = None) -> Plan:
-    """All parts of a figure as one plan; the quick form has fold 1 and one seed where nothing else is said."""
+    """All parts of a figure as one plan; the quick form has fold 1 and one seed by default."""
     settings = []
     base = figure.content.get("base", {})
     folds, seeds = folds or ("1" if quick else None), seeds or (1 if quick else None)
@@ -99,11 +99,11 @@ def plan_of(figure: Figure, *, quick: bool = False, folds: str | None = None, se
         elif quick:
             raw["federation"] = _fewer(raw.get("federation", {}))
             raw["sweep"] = {k: _shorter(k, v) for k, v in raw.get("sweep", {}).items()}
-        said = [
+        mine = [
             one for one in overrides if "silo" not in raw or not one.startswith("data.folds")
         ]  # texts have no folds
-        made = plan(raw, said, where=f"figure {figure.id}, part {part.get('part', '?')}").settings
-        settings += [one for one in made if one not in settings]
+        found = plan(raw, mine, where=f"figure {figure.id}, part {part.get('part', '?')}").settings
+        settings += [one for one in found if one not in settings]
     return Plan(f"{figure.title}", settings, figure.text)
 
 
@@ -126,7 +126,7 @@ def _shorter(key: str, values: list[Any]) -> list[Any]:
 
 
 def _smaller(raw: dict[str, Any]) -> dict[str, Any]:
-    """Few queries, and a tenth of the documents where they are made up."""
+    """Few queries, and a tenth of the documents where they are synthetic."""
     few = _SMALL[raw["silo"].get("kind", "train")]
     out = {**raw, "silo": {**raw["silo"], **{key: min(most, raw["silo"].get(key, most)) for key, most in few.items()}}}
     if "name" in raw.get("data", {}):

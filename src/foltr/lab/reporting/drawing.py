@@ -265,7 +265,7 @@ def _trend_style(slot: int) -> dict[str, Any]:
 
 
 SCATTER_COLUMNS, SIDE = 4, 2.5  # panels side by side, inches
-# told apart by shape and filling as much as by colour
+# distinguished by shape and fill as well as by colour
 RELEVANT: dict[str, Any] = {"marker": "o", "color": COLOURS[1], "markersize": 3.5, "markeredgewidth": 0}
 NOT_RELEVANT: dict[str, Any] = {
     "marker": "*", "color": COLOURS[0], "markerfacecolor": "none", "markersize": 5.5, "markeredgewidth": 0.8

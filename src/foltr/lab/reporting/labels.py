@@ -153,8 +153,8 @@ def decimals(value: float) -> int:
 
 def difference(value: float | None, left: float | None) -> str:
     """With its sign, and with the digits of the number that it was taken from."""
-    shown = number(value, None if left is None or not math.isfinite(left) else decimals(left))
-    return f"+{shown}" if value is not None and value > 0 else shown
+    text = number(value, None if left is None or not math.isfinite(left) else decimals(left))
+    return f"+{text}" if value is not None and value > 0 else text
 
 
 def mean_sd(mean: float | None, sd: float | None, runs: int) -> str:

@@ -117,7 +117,7 @@ def _slots(settings: list[SettingRecord], keys: list[str]) -> tuple[dict[int, in
 def _looks(combinations: list[tuple[str, ...]]) -> list[Look]:
     """With several keys the one with the fewest values sets the style and the others the colour.
 
-    So lines that differ in that key alone stay a pair to the eye; else colours come first, then styles.
+    Lines that differ in that key only then share a colour; else colours are used up first, then styles.
     """
     values = [list(dict.fromkeys(column)) for column in zip(*combinations, strict=True)]
     varied = [key for key, found in enumerate(values) if len(found) > 1]

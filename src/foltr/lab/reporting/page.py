@@ -119,8 +119,8 @@ def _size(run: Run) -> str:
     for key, noun, many in (("runs", "run", "each"), ("rounds", "round", "a run")):
         found = sorted({value for setting in settings if (value := getattr(setting, key))})
         if found:
-            shown = _count(found[0], noun) if len(found) == 1 else f"{found[0]:,} to {found[-1]:,} {noun}s"
-            words.append(shown if key == "runs" and len(settings) == 1 else f"{shown} {many}")
+            counted = _count(found[0], noun) if len(found) == 1 else f"{found[0]:,} to {found[-1]:,} {noun}s"
+            words.append(counted if key == "runs" and len(settings) == 1 else f"{counted} {many}")
     return ", ".join(words)
 
 

@@ -1,6 +1,6 @@
 """Pictures (learning curves, trends, scatters) as inline SVG for the page and as PNG for a README.
 
-Drawn with matplotlib's figures alone: no pyplot, and no setting of the host program stays changed. The
+Uses matplotlib's figures without pyplot and leaves no setting of the host program changed. The
 background is transparent and the axes are grey, so that a figure reads on light and on dark paper; the same
 run gives the same bytes.
 """

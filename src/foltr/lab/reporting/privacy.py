@@ -49,8 +49,8 @@ def _figures(card: dict[str, Any]) -> list[str]:
 
 def _at(figure: dict[str, Any]) -> str:
     """0.999 (δ 1e-05); a pure figure and an infinite one have no delta."""
-    shown = _epsilon(figure["epsilon"])
-    return shown if shown in ("∞", NOTHING) or not figure["delta"] else f"{shown} (δ {figure['delta']:g})"
+    epsilon = _epsilon(figure["epsilon"])
+    return epsilon if epsilon in ("∞", NOTHING) or not figure["delta"] else f"{epsilon} (δ {figure['delta']:g})"
 
 
 def _shares(shares: dict[str, Any] | None) -> str:

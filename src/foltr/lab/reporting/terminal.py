@@ -1,4 +1,4 @@
-"""What a run says on a terminal of 80 columns: the table of settings by metrics, and its privacy cards."""
+"""For a terminal of 80 columns: the table of settings by metrics, and the privacy cards."""
 
 from typing import Any
 
@@ -31,24 +31,24 @@ def _footnote(run: Run) -> str:
     data = data_sets(run.manifest.settings)
     parts = ["mean ± sd over runs; " + (" and ".join(map(data_name, data)) or "unnamed data")]
     if any(map(is_synthetic, data)):
-        parts.append("SYNTHETIC data: no measure of real search")
+        parts.append("SYNTHETIC data: not comparable with real search logs")
     if run.manifest.quick:
         parts.append("quick form: reduced, not comparable with the papers")
     return "\n".join(parts)
 
 
 def terminal_cards(settings: list[SettingRecord]) -> Group:
-    """The same for a terminal of 80 columns."""
+    """`privacy_cards` for a terminal."""
     entries = privacy_cards(settings)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("setting", *COLUMNS):
         table.add_column(name, justify="left" if name == "setting" else "right", overflow="fold")
     for entry in entries:
         table.add_row(Text(entry["settings"]), *map(Text, entry["figures"]))
-    return Group(table, *(part for entry in entries for part in _said(entry)))
+    return Group(table, *(part for entry in entries for part in _sentences(entry)))
 
 
-def _said(entry: dict[str, Any]) -> list[Any]:
+def _sentences(entry: dict[str, Any]) -> list[Any]:
     listed = Table.grid(padding=(0, 1))
     for sentence in entry["sentences"]:
         listed.add_row("-", Text(sentence))

@@ -1,4 +1,4 @@
-"""The Python door: `foltr.run(Spec(...)) -> Result`."""
+"""The Python API: `foltr.run(Spec(...)) -> Result`."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,7 +36,7 @@ class Result(NamedTuple):
 
 
 def run(spec: Spec | dict[str, Any], *, out: str | Path = "runs", jobs: int = 1) -> Result:
-    """Runs a spec to its end and reads it back. With jobs > 1 call it under `if __name__ == "__main__":`."""
+    """Runs a spec and reads the result back. With jobs > 1, call it under `if __name__ == "__main__":`."""
     prepared = prepare(plan(dict(spec)), Path(out))
     for _ in run_missing(prepared, jobs=jobs):
         pass

@@ -1,4 +1,4 @@
-"""The tour: four ways to learn from the same users' clicks, on embedded synthetic data, in about a minute."""
+"""`foltr demo`: four learners on the same users' clicks, on built-in synthetic data, in about a minute."""
 
 from pathlib import Path
 from typing import Any
@@ -31,27 +31,27 @@ def tour_plan() -> Plan:
             {"data": _DATA, "federation": _CLIENTS, "runs": {"seeds": 2}, **differs, "part": part, "sweep": _USERS}
         ).settings
     ]
-    return Plan("foltr demo: four ways to learn from clicks", settings, "")
+    return Plan("foltr demo: four learners on the same clicks", settings, "")
 
 
 _USERS = {"users.clicks": ["perfect", "informational"]}
 
 
 def tour(out: Path, *, quiet: bool = False) -> dict[str, Any]:
-    """Runs it, prints the comparison and writes the page."""
+    """Runs the demo, prints the comparison and writes the page."""
     from foltr.lab.reporting.page import write_page
     from foltr.lab.reporting.terminal import terminal_table
 
     console = Console(quiet=quiet)
     console.print(
-        "[bold]foltr demo[/bold]: people search, see ten documents and click. Their clicks stay with them; only what "
-        "was learned from them leaves. Synthetic data in the shape of MQ2007; perfect users click on what is relevant, "
-        "informational ones on nearly everything.\n",
+        "[bold]foltr demo[/bold]: clients search, see ten documents and click. Clicks stay on the client; only "
+        "model updates leave. Synthetic data in the shape of MQ2007; perfect users click on relevant documents, "
+        "informational users on nearly everything.\n",
         highlight=False,
     )
     figure = FigureRecord(
         id="demo",
-        question="How well does one shared ranker learn from clicks that never leave their owners?",
+        question="How well does a shared ranker learn from clicks that stay on the clients?",
         metric="offline_ndcg@10",
         metrics=["offline_ndcg@10", "online_ndcg@10"],
         columns="users.clicks",
@@ -62,10 +62,10 @@ def tour(out: Path, *, quiet: bool = False) -> dict[str, Any]:
     page = write_page([run.dir], run.dir / "report.html")
     console.print(terminal_table(run))
     console.print(
-        "\nOffline: the final ranker on queries that it never saw. Online: the lists that users saw while it learned. "
-        "The noise of FPDGD protects only in the sum over all clients, and its ε is the paper's nominal one: the page "
-        "says what that means.",
+        "\nOffline: the final ranker on held-out queries. Online: the lists displayed during training. The noise of "
+        "FPDGD protects only the sum over all clients, and its ε is the paper's nominal one; the page has its "
+        "privacy card.",
         highlight=False,
     )
-    console.print(f"\nThe page: {page.resolve()}", highlight=False, soft_wrap=True)
+    console.print(f"\nPage: {page.resolve()}", highlight=False, soft_wrap=True)
     return {**results(run), "page": str(page)}

@@ -318,10 +318,10 @@ def _mean_sd(one: dict[str, Any]) -> str:
 
 def advice(plan: dict[str, Any]) -> list[str]:
     """The recommendation, its expected quality, the verdict, what would help, and how it was simulated."""
-    said, *helps = _verdict(plan)
+    verdict, *helps = _verdict(plan)
     if plan["verdict"] == "too small":  # the verdict comes before the recipe
-        return [said, *helps, f"The best candidate: {_what(plan)}", _how_good(plan), _known_from(plan)]
-    return [_what(plan), _how_good(plan), said, *helps, _known_from(plan)]
+        return [verdict, *helps, f"The best candidate: {_what(plan)}", _how_good(plan), _known_from(plan)]
+    return [_what(plan), _how_good(plan), verdict, *helps, _known_from(plan)]
 
 
 def _what(plan: dict[str, Any]) -> str:
@@ -353,13 +353,13 @@ def _verdict(plan: dict[str, Any]) -> list[str]:
     clients = plan["target"]["clients"]
     lost = plan["references"]["no privacy"]["ndcg"] - plan["recommended"]["ndcg"]
     if plan["verdict"] == "costly":
-        said = f"Privacy costs {lost:.3f} nDCG@10, but the federation is still better than local-only training."
+        verdict = f"Privacy costs {lost:.3f} nDCG@10, but the federation is still better than local-only training."
     else:
-        said = (
+        verdict = (
             f"{clients:,} clients are too few for this target: with this noise a federation is no better than "
             f"local-only training."
         )
-    return [said, _help(plan)]
+    return [verdict, _help(plan)]
 
 
 def _help(plan: dict[str, Any]) -> str:

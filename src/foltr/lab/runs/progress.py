@@ -1,4 +1,4 @@
-"""From a plan to a finished run with bars on the screen; what `foltr run`, `reproduce` and `demo` share."""
+"""Runs a plan with a progress bar, judges it against a figure and prints it: `foltr run`, `reproduce`, `demo`."""
 
 import contextlib
 import datetime
@@ -25,7 +25,7 @@ from foltr.lab.runs.run import available, finish, prepare, results, run_missing,
 from foltr.lab.simulation.population import interactions_in
 from foltr.lab.spec.setting import Plan, Setting, SiloSetting
 
-_SMOOTH = 0.2  # weight of the newest word in the quality that is shown
+_SMOOTH = 0.2  # weight of the newest value in the displayed quality
 
 
 class Rate(ProgressColumn):
@@ -36,13 +36,13 @@ class Rate(ProgressColumn):
 def run_plan(
     plan: Plan, out: Path, *, jobs: int | None = None, quiet: bool = False, extra: dict[str, Any] | None = None
 ) -> records.Run:
-    """Computes what is missing with a bar on standard error, then writes and reads back the run."""
+    """Runs what is not on disk yet, with a bar on standard error; then writes the run and reads it back."""
     console = Console(stderr=True)
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     prepared = prepare(plan, out)
     missing = to_do(prepared)
     if missing:
-        _say_what_is_there(console, len(prepared.jobs), len(missing))
+        _print_reused(console, len(prepared.jobs), len(missing))
         if any(isinstance(job.setting, Setting) for job in missing):
             _compile(console)
         left = {job.number for job in missing}
@@ -51,20 +51,19 @@ def run_plan(
         except KeyboardInterrupt:
             done = len(prepared.jobs) - len(left)
             raise Interrupted(
-                f"stopped: {done} of {len(prepared.jobs)} single runs are kept in {out}; "
-                f"the same command goes on from there"
+                f"stopped: {done} of {len(prepared.jobs)} single runs are stored in {out}; the same command resumes"
             ) from None
     short = {f["name"]: f["shorter_than_k"] for f in prepared.facts if f["shorter_than_k"]}
     for name, count in short.items():
         if not quiet:
-            console.print(f"{name}: lists shorter than what is shown: {count}; they are shown whole",
+            console.print(f"{name}: {count} lists have fewer than k documents; all of theirs are displayed",
                           style="dim", highlight=False)  # fmt: skip
     return finish(prepared, {"started": started, **(extra or {})})
 
 
-def _say_what_is_there(console: Console, all_runs: int, missing: int) -> None:
+def _print_reused(console: Console, all_runs: int, missing: int) -> None:
     if missing < all_runs:
-        console.print(f"{all_runs - missing} of {all_runs} single runs are there already", style="dim", highlight=False)
+        console.print(f"{all_runs - missing} of {all_runs} single runs are on disk", style="dim", highlight=False)
 
 
 def _compile(console: Console) -> None:
@@ -74,7 +73,7 @@ def _compile(console: Console) -> None:
     with _status(console, "compiling (seconds, once after an installation)"):
         warm_up()
     if time.perf_counter() - began > 3:
-        console.print(f"compiled in {time.perf_counter() - began:.0f} s, kept for next time", style="dim")
+        console.print(f"compiled in {time.perf_counter() - began:.0f} s, cached", style="dim")
 
 
 @contextlib.contextmanager
@@ -98,15 +97,15 @@ def _follow(console: Console, prepared: Any, missing: list[Any], left: set[int],
         TimeRemainingColumn(),
     ]
     with Progress(*columns, console=console, speed_estimate_period=20) as bar:
-        shown = bar.add_task(f"0/{len(missing)} runs", total=total, quality=0.0)
+        task = bar.add_task(f"0/{len(missing)} runs", total=total, quality=0.0)
         quality = 0.0
         for event in run_missing(prepared, jobs=jobs):
             if event.done:
                 left.discard(event.job)
-                bar.update(shown, description=f"{len(missing) - len(left)}/{len(missing)} runs")
+                bar.update(task, description=f"{len(missing) - len(left)}/{len(missing)} runs")
             elif event.interactions:
                 quality = event.quality if quality == 0 else (1 - _SMOOTH) * quality + _SMOOTH * event.quality
-                bar.update(shown, advance=event.interactions, quality=quality)
+                bar.update(task, advance=event.interactions, quality=quality)
 
 
 def _quality_name(jobs: list[Any]) -> str:
@@ -125,7 +124,7 @@ def reproduced(
     jobs: int | None,
     quiet: bool,
 ) -> dict[str, Any]:
-    """A figure with its verdicts, its page, and the words for the terminal."""
+    """Runs a figure, judges it, writes its page and prints the verdicts."""
     console = Console()
     whole = catalogue.only(catalogue.plan_of(figure, quick=quick, folds=folds, seeds=seeds), only)
     here, missing = available(whole)
@@ -151,12 +150,12 @@ def reproduced(
         "missing": missing, "results": results(run)["results"],
     }  # fmt: skip
     if not quiet:
-        _tell(console, figure, run, page, missing)
+        _print_verdicts(console, figure, run, page, missing)
     return answer
 
 
 def chapter(name: str, figures: list[Figure], out: Path, **how: Any) -> list[dict[str, Any]]:
-    """All figures of a chapter that can be made here, and one page of them."""
+    """All figures of a chapter whose data is on this machine, and one page of them."""
     from foltr.lab.reporting.page import write_page
 
     console, answers = Console(stderr=how["quiet"]), []
@@ -166,9 +165,9 @@ def chapter(name: str, figures: list[Figure], out: Path, **how: Any) -> list[dic
         except DataMissing as problem:
             console.print(str(problem), style="dim", highlight=False)
     if not answers:
-        raise DataMissing(f"{name}: no figure of it can be made with the data on this machine: foltr data list")
+        raise DataMissing(f"{name}: none of its figures has its data on this machine: foltr data list")
     page = write_page([Path(one["dir"]) for one in answers], out / f"{name.strip('/')}.html", title=f"foltr: {name}")
-    console.print(f"The page of all: {page}", highlight=False, soft_wrap=True)
+    console.print(f"Page: {page}", highlight=False, soft_wrap=True)
     return answers
 
 
@@ -182,7 +181,7 @@ def judged(run: records.Run, figure: Figure, missing: list[str]) -> records.Run:
         run,
         comparisons=compare.comparisons(run, content, paired_t),
         claims=claims(run, content),  # some are about the verdicts
-        remarks=[*content.get("remarks", []), *_missing_words(missing)],
+        remarks=[*content.get("remarks", []), *_missing_remark(missing)],
     )
     records.write_manifest(run.dir, run.manifest)
     return run
@@ -192,8 +191,8 @@ def _with(run: records.Run, **known: Any) -> records.Run:
     return run._replace(manifest=msgspec.structs.replace(run.manifest, **known))
 
 
-def _missing_words(missing: list[str]) -> list[str]:
-    return [f"Not on this machine, and so not run: {', '.join(missing)}."] if missing else []
+def _missing_remark(missing: list[str]) -> list[str]:
+    return [f"Not run, because the data is not on this machine: {', '.join(missing)}."] if missing else []
 
 
 def _page(run: records.Run) -> Path:
@@ -202,8 +201,8 @@ def _page(run: records.Run) -> Path:
     return write_page([run.dir], run.dir / "report.html")
 
 
-def _tell(console: Console, figure: Figure, run: records.Run, page: Path, missing: list[str]) -> None:
-    """The verdicts for a terminal of 80 columns; the page has more."""
+def _print_verdicts(console: Console, figure: Figure, run: records.Run, page: Path, missing: list[str]) -> None:
+    """Verdicts and claims for a terminal of 80 columns."""
     counted = [row for row in run.manifest.verdicts if row.ours is not None]
     data = ", ".join(dict.fromkeys(row.data for row in counted))
     console.print(
@@ -229,5 +228,5 @@ def _tell(console: Console, figure: Figure, run: records.Run, page: Path, missin
     elif counted:
         console.print(f"{good} of {len(counted)} published numbers reproduced", highlight=False)
     if missing:
-        console.print(f"not on this machine, and so not run: {', '.join(missing)}", highlight=False)
-    console.print(f"The page: {page}", highlight=False, soft_wrap=True)
+        console.print(f"not run, because the data is not on this machine: {', '.join(missing)}", highlight=False)
+    console.print(f"Page: {page}", highlight=False, soft_wrap=True)
