@@ -19,7 +19,7 @@ def setting(**tables):
 
 
 @pytest.fixture
-def made():
+def small():
     """A function: a small setting with some tables of its own."""
     return setting
 

@@ -18,8 +18,8 @@ def ranker(fold):
     return 0.1 * stream(1, purpose="start").normal(fold.train.features.shape[1])
 
 
-def test_a_single_run_ends_with_the_numbers_of_every_attack(made, fold):
-    *_, single = run_setting(made(audit=USUAL), fold, seed=1)
+def test_a_single_run_ends_with_the_numbers_of_every_attack(small, fold):
+    *_, single = run_setting(small(audit=USUAL), fold, seed=1)
     numbers = dict(zip(single.names, single.more, strict=True))
     assert {f"{what}, {name}" for name in GUESSES for what in ("precision", "recall", "accuracy", "guessed")} <= set(
         numbers
@@ -28,21 +28,21 @@ def test_a_single_run_ends_with_the_numbers_of_every_attack(made, fold):
     assert numbers["precision, least absolute"] > numbers["precision, random"]
 
 
-def test_the_training_is_that_of_the_same_setting_without_an_audit(made, fold):
-    *_, single = run_setting(made(audit=USUAL | {"trained_by": "informational"}), fold, seed=1)
-    *_, plain = run_setting(made(), fold, seed=1)
+def test_the_training_is_that_of_the_same_setting_without_an_audit(small, fold):
+    *_, single = run_setting(small(audit=USUAL | {"trained_by": "informational"}), fold, seed=1)
+    *_, plain = run_setting(small(), fold, seed=1)
     assert np.array_equal(single.parameters, plain.parameters)
     assert np.array_equal(single.offline, plain.offline)
 
 
-def test_the_ranker_is_trained_by_other_users_than_those_who_are_guessed(made):
-    taught = training(made(audit=USUAL))
+def test_the_ranker_is_trained_by_other_users_than_those_who_are_guessed(small):
+    taught = training(small(audit=USUAL))
     assert taught.users.clicks == "perfect"
     assert not taught.audit.messages
 
 
-def test_a_sum_of_one_is_the_message_itself(made, fold, ranker):
-    sent = send(made(), fold, ranker, messages=20, queries=1, seed=1)
+def test_a_sum_of_one_is_the_message_itself(small, fold, ranker):
+    sent = send(small(), fold, ranker, messages=20, queries=1, seed=1)
     for name in GUESSES:
         assert guessed(name, sent, 1) == score(sent.clicks, guess_each(name, sent.features, ranker, sent.sent))
 
@@ -58,16 +58,16 @@ def test_in_a_sum_everybody_is_guessed_from_the_same_change():
     assert guessed("higher score", messages, 2, absent=True).recall == 0.0
 
 
-def test_what_is_found_in_a_sum_is_told_with_and_without_the_client(made, fold, ranker):
-    numbers = guessing(made(audit={"messages": 40, "sum": 10}), fold, ranker, seed=1)
+def test_what_is_found_in_a_sum_is_reported_with_and_without_the_client(small, fold, ranker):
+    numbers = guessing(small(audit={"messages": 40, "sum": 10}), fold, ranker, seed=1)
     assert "precision, least squares, absent" in numbers
-    alone = guessing(made(audit=USUAL), fold, ranker, seed=1)
+    alone = guessing(small(audit=USUAL), fold, ranker, seed=1)
     assert "precision, least squares, absent" not in alone
 
 
-def test_sums_of_more_clients_than_take_part_are_refused(made, fold):
+def test_sums_of_more_clients_than_take_part_are_refused(small, fold):
     with pytest.raises(SpecError, match=r"audit.sum = 40: at most 20"):
-        check_audit(made(audit={"messages": 40, "sum": 40}), fold)
+        check_audit(small(audit={"messages": 40, "sum": 40}), fold)
 
 
 @pytest.mark.parametrize(
@@ -81,6 +81,6 @@ def test_sums_of_more_clients_than_take_part_are_refused(made, fold):
         ({"audit": USUAL, "federation": {"kind": "central"}, "privacy": {"kind": "none"}}, "audit is about clients"),
     ],
 )
-def test_audits_that_make_no_sense_are_refused(made, tables, complaint):
+def test_audits_that_make_no_sense_are_refused(small, tables, complaint):
     with pytest.raises(SpecError, match=complaint):
-        made(**tables)
+        small(**tables)

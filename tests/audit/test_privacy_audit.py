@@ -24,10 +24,10 @@ def ranker(fold):
     return 0.1 * stream(1, purpose="start").normal(fold.train.features.shape[1])
 
 
-def finished(folder, made, ranker):
+def finished(folder, setting, ranker):
     """A run's folder with one setting and one ranker."""
     data = {"name": "synthetic-mq2007", "note": "synthetic"}
-    one = {"index": 0, "label": {"users.clicks": "informational"}, "resolved": resolved(made), "data": data}
+    one = {"index": 0, "label": {"users.clicks": "informational"}, "resolved": resolved(setting), "data": data}
     (folder / "manifest.json").write_text(json.dumps({"settings": [one]}))
     columns = {"setting": [0], "fold": [1], "seed": [1], "round": [1], "metric": ["offline_ndcg@10"], "value": [0.5]}
     pl.DataFrame(columns).write_parquet(folder / "rows.parquet")
@@ -35,8 +35,8 @@ def finished(folder, made, ranker):
     return folder
 
 
-def test_an_audit_has_messages_of_more_searches_and_sums_of_more_clients(made, fold, ranker):
-    found = audit(made(), fold, ranker, 1, **FEW)
+def test_an_audit_has_messages_of_more_searches_and_sums_of_more_clients(small, fold, ranker):
+    found = audit(small(), fold, ranker, 1, **FEW)
     assert [(row["searches"], row["clients"]) for row in found["guessing"]] == [(1, 1), (2, 1), (4, 1), (8, 1), (1, 10)]
     assert all(set(row["attacks"]) == set(GUESSES) for row in found["guessing"])
     assert all(0 < row["random_precision"] < 1 for row in found["guessing"])
@@ -44,8 +44,8 @@ def test_an_audit_has_messages_of_more_searches_and_sums_of_more_clients(made, f
     assert found["secure_aggregation"] is False
 
 
-def test_the_bound_for_fpdgd_lies_between_the_nominal_figure_and_the_ledger(made):
-    together, alone = epsilon_bounds(made(), 46, trials=10_000, seed=1)
+def test_the_bound_for_fpdgd_lies_between_the_nominal_figure_and_the_ledger(small):
+    together, alone = epsilon_bounds(small(), 46, trials=10_000, seed=1)
     assert together["nominal"] == 1.2
     assert 1.2 < together["at_least"] <= together["ledger"]
     assert alone["ledger"] is None  # infinite to the server
@@ -61,32 +61,32 @@ def test_the_bound_for_fpdgd_lies_between_the_nominal_figure_and_the_ledger(made
         {"kind": "laplace", "epsilon": 4.0, "trust": "local"},
     ],
 )
-def test_honest_mechanisms_stay_below_the_ledger_and_are_seen(made, privacy):
-    rows = epsilon_bounds(made(privacy=privacy), 46, trials=10_000, seed=2)
+def test_user_level_mechanisms_stay_below_the_ledger_and_are_seen(small, privacy):
+    rows = epsilon_bounds(small(privacy=privacy), 46, trials=10_000, seed=2)
     assert all(row["holds"] for row in rows)
     assert 0.3 < rows[0]["at_least"] <= rows[0]["ledger"] <= 4.0 * (1 + 1e-3)
 
 
-def test_randomised_response_is_told_to_its_figure(made):
-    evolution = made(learner={"kind": "foltr-es"}, privacy={"kind": "randomized-response", "p": 0.5})
-    (row,) = epsilon_bounds(evolution, 46, trials=10_000, seed=3)
+def test_randomised_response_is_found_up_to_its_figure(small):
+    foltr_es = small(learner={"kind": "foltr-es"}, privacy={"kind": "randomized-response", "p": 0.5})
+    (row,) = epsilon_bounds(foltr_es, 46, trials=10_000, seed=3)
     assert row["ledger"] == pytest.approx(math.log(10))
     assert 0.8 * row["ledger"] < row["at_least"] <= row["ledger"]
 
 
-def test_without_noise_there_is_no_epsilon_to_bound(made):
-    assert epsilon_bounds(made(privacy={"kind": "none"}), 46, trials=100, seed=1) == []
+def test_without_noise_there_is_no_epsilon_to_bound(small):
+    assert epsilon_bounds(small(privacy={"kind": "none"}), 46, trials=100, seed=1) == []
 
 
-def test_what_sends_no_updates_says_why_clicks_are_not_guessed(made, fold):
-    evolution = made(learner={"kind": "foltr-es"}, privacy={"kind": "none"})
-    found = audit(evolution, fold, np.zeros(46), 1, **FEW)
+def test_what_sends_no_updates_says_why_clicks_are_not_guessed(small, fold):
+    foltr_es = small(learner={"kind": "foltr-es"}, privacy={"kind": "none"})
+    found = audit(foltr_es, fold, np.zeros(46), 1, **FEW)
     assert "pdgd" in found["note"]
     assert found["guessing"] == found["membership"] == []
 
 
-def test_a_run_is_audited_from_its_folder_and_shown_within_80_columns(made, ranker, tmp_path):
-    found = audit_run(finished(tmp_path, made(), ranker), **FEW)
+def test_a_run_is_audited_from_its_folder_and_shown_within_80_columns(small, ranker, tmp_path):
+    found = audit_run(finished(tmp_path, small(), ranker), **FEW)
     json.dumps(found, allow_nan=False)
     assert found["settings"][0]["seed"] == 7
     shown = io.StringIO()

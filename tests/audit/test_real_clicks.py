@@ -35,9 +35,9 @@ def trained(real_data):
     """A fold and the ranker that perfect users trained on it; trained once."""
     assert real_data.is_dir()
     if not _trained:
-        made = training(setting("perfect"))
-        fold = load(made.data, 1)
-        *_, single = run_setting(made, fold, 1)
+        taught = training(setting("perfect"))
+        fold = load(taught.data, 1)
+        *_, single = run_setting(taught, fold, 1)
         _trained["fold"] = fold, single.parameters
     return _trained["fold"]
 

@@ -19,27 +19,27 @@ from foltr.lab.spec.setting import Setting
 from foltr.types import Array
 
 
-def check_audit(made: Setting, fold: Fold) -> None:
+def check_audit(setting: Setting, fold: Fold) -> None:
     """Refuses what cannot be, before anything is computed."""
-    if not full_lists(fold.validation, made.users.k).size:
+    if not full_lists(fold.validation, setting.users.k).size:
         raise SpecError(
-            f"audit: no validation query of {fold.name} fold {fold.fold} has {made.users.k} documents; "
+            f"audit: no validation query of {fold.name} fold {fold.fold} has {setting.users.k} documents; "
             f"use a smaller users.k"
         )
-    if made.audit.sum > contributors_of(made):
-        raise SpecError(f"audit.sum = {made.audit.sum}: at most {contributors_of(made)} clients take part in a round")
+    if setting.audit.sum > contributors_of(setting):
+        raise SpecError(f"audit.sum = {setting.audit.sum}: at most {contributors_of(setting)} clients take part in a round")
 
 
-def training(made: Setting) -> Setting:
+def training(setting: Setting) -> Setting:
     """The same setting with the users who train the ranker, and no audit."""
-    teachers = Users(made.audit.trained_by, k=made.users.k)
-    return msgspec.structs.replace(made, users=teachers, audit=Audit())
+    teachers = Users(setting.audit.trained_by, k=setting.users.k)
+    return msgspec.structs.replace(setting, users=teachers, audit=Audit())
 
 
-def guessing(made: Setting, fold: Fold, parameters: Array, seed: int) -> dict[str, float]:
+def guessing(setting: Setting, fold: Fold, parameters: Array, seed: int) -> dict[str, float]:
     """The numbers of all attacks on messages from a trained ranker."""
-    audit = made.audit
-    sent = send(made, fold, parameters, messages=audit.messages, queries=audit.queries, seed=seed)
+    audit = setting.audit
+    sent = send(setting, fold, parameters, messages=audit.messages, queries=audit.queries, seed=seed)
     numbers = _random(sent.clicks)
     for name in [*GUESSES, *(PUBLISHED if audit.queries == audit.sum == 1 else [])]:
         numbers |= _numbers(name, guessed(name, sent, audit.sum))

@@ -28,15 +28,15 @@ _RELEASES = 20  # of one run that are tried together; more would take minutes
 _HOLDERS = 2  # the sum of all shares is the same for any number of them, and few are quick
 
 
-def epsilon_bounds(made: Setting, parameters: int, *, trials: int, seed: int) -> list[dict[str, Any]]:
+def epsilon_bounds(setting: Setting, parameters: int, *, trials: int, seed: int) -> list[dict[str, Any]]:
     """What is released, the bound from trials, the ledger's figure and the nominal one."""
-    privacy = made.privacy
+    privacy = setting.privacy
     if isinstance(privacy, Fpdgd):
-        return _of_fpdgd(privacy, parameters, contributors_of(made), trials, seed)
+        return _of_fpdgd(privacy, parameters, contributors_of(setting), trials, seed)
     if isinstance(privacy, Gaussian | Laplace):
-        return _of_honest(made, privacy, parameters, trials, seed)
-    if isinstance(privacy, RandomizedResponse) and isinstance(made.learner, FoltrEs):
-        return [_of_response(privacy, len(outcomes(made.learner.objective, made.users.k)), trials, seed)]
+        return _of_honest(setting, privacy, parameters, trials, seed)
+    if isinstance(privacy, RandomizedResponse) and isinstance(setting.learner, FoltrEs):
+        return [_of_response(privacy, len(outcomes(setting.learner.objective, setting.users.k)), trials, seed)]
     return []
 
 
@@ -59,8 +59,8 @@ def _of_fpdgd(privacy: Fpdgd, size: int, holders: int, trials: int, seed: int) -
     ]
 
 
-def _of_honest(made: Setting, privacy: UserLevelDP, size: int, trials: int, seed: int) -> list[dict[str, Any]]:
-    plan = protection_in(made, size)
+def _of_honest(setting: Setting, privacy: UserLevelDP, size: int, trials: int, seed: int) -> list[dict[str, Any]]:
+    plan = protection_in(setting, size)
     assert plan.event is not None
     delta = privacy.delta if isinstance(privacy, Gaussian) else DELTA
     often = max(1, min(plan.context.releases, _RELEASES))

@@ -24,7 +24,7 @@ from foltr.lab.audit.messages import Messages, contributors_of, full_lists, send
 from foltr.lab.data.dataset import Fold
 from foltr.lab.simulation.population import load
 from foltr.lab.simulation.task import Federated
-from foltr.lab.spec.setting import Setting
+from foltr.lab.spec.setting import Setting, SiloSetting, stored
 from foltr.learners.pdgd import Pdgd
 from foltr.rankers import Linear
 from foltr.rng import stream
@@ -46,51 +46,53 @@ def audit_run(folder: Path, *, messages: int = MESSAGES, trials: int = TRIALS) -
 
 def audit_settings(run: records.Run, *, messages: int = MESSAGES, trials: int = TRIALS) -> Iterator[dict[str, Any]]:
     """One setting after the other, as they are done; each takes about a minute."""
-    with np.load(run.dir / "ranker.npz") as rankers:
-        kept = {name: rankers[name] for name in rankers.files}
+    with np.load(run.dir / "ranker.npz") as archive:
+        rankers = {name: archive[name] for name in archive.files}
     for one in run.manifest.settings:
-        if "silo" in one.resolved:
+        setting = stored(one.resolved)
+        if isinstance(setting, SiloSetting):
             raise InputError(f"{run.dir}: nobody clicks there; what sketches leak is shown by foltr silo demo")
-        made = msgspec.convert(one.resolved, Setting)
-        fold, seed = (int(number) for number in kept[f"setting_{one.index}_fold_seed"][0])
-        parameters = kept[f"setting_{one.index}"][0]
-        about = {"index": one.index, "label": one.label, "data": msgspec.to_builtins(one.data), "fold": fold, "seed": seed}
-        yield about | audit(made, load(made.data, fold), parameters, seed, messages=messages, trials=trials)
+        fold, seed = (int(number) for number in rankers[f"setting_{one.index}_fold_seed"][0])
+        about = {"index": one.index, "label": one.label, "data": msgspec.to_builtins(one.data)}
+        found = audit(
+            setting, load(setting.data, fold), rankers[f"setting_{one.index}"][0], seed, messages=messages, trials=trials
+        )
+        yield about | {"fold": fold, "seed": seed} | found
 
 
 def audit(
-    made: Setting, fold: Fold, parameters: Array, seed: int, *, messages: int = MESSAGES, trials: int = TRIALS
+    setting: Setting, fold: Fold, parameters: Array, seed: int, *, messages: int = MESSAGES, trials: int = TRIALS
 ) -> dict[str, Any]:
     """One trained ranker."""
-    found: dict[str, Any] = {"guessing": [], "membership": [], "note": _cannot(made, fold)}
+    found: dict[str, Any] = {"guessing": [], "membership": [], "note": _cannot(setting, fold)}
     if not found["note"]:
-        short = send(made, fold, parameters, messages=messages, queries=1, seed=seed)
-        sums = [n for n in SUMS if n <= min(messages, contributors_of(made))]
+        short = send(setting, fold, parameters, messages=messages, queries=1, seed=seed)
+        sums = [n for n in SUMS if n <= min(messages, contributors_of(setting))]
         found["guessing"] = [
-            *(_guesses(_longer(made, fold, short, queries, seed), queries, 1) for queries in SEARCHES),
+            *(_guesses(_longer(setting, fold, short, queries, seed), queries, 1) for queries in SEARCHES),
             *(_guesses(_whole_sums(short, n), 1, n) for n in sums),
         ]
         found["membership"] = [_membership(short, n, seed) for n in sums]
-    bounds = epsilon_bounds(made, len(parameters), trials=trials, seed=seed)
-    return found | {"secure_aggregation": getattr(made.privacy, "secure_aggregation", False), "epsilon": bounds}
+    bounds = epsilon_bounds(setting, len(parameters), trials=trials, seed=seed)
+    return found | {"secure_aggregation": getattr(setting.privacy, "secure_aggregation", False), "epsilon": bounds}
 
 
-def _cannot(made: Setting, fold: Fold) -> str:
+def _cannot(setting: Setting, fold: Fold) -> str:
     """Why clicks are not guessed; empty where they are."""
-    if not isinstance(made.federation, Federated):
+    if not isinstance(setting.federation, Federated):
         return "no messages: everything is in one place"
-    if not isinstance(made.learner, Pdgd) or not isinstance(made.ranker, Linear):
+    if not isinstance(setting.learner, Pdgd) or not isinstance(setting.ranker, Linear):
         return "clicks are guessed from the messages of pdgd with a linear ranker only"
-    if not full_lists(fold.validation, made.users.k).size:
-        return f"no validation query has the {made.users.k} documents of a full list"
+    if not full_lists(fold.validation, setting.users.k).size:
+        return f"no validation query has the {setting.users.k} documents of a full list"
     return ""
 
 
-def _longer(made: Setting, fold: Fold, short: Messages, queries: int, seed: int) -> Messages:
+def _longer(setting: Setting, fold: Fold, short: Messages, queries: int, seed: int) -> Messages:
     """Messages of more searches, so many fewer of them that the searches are as many."""
     if queries == 1:
         return short
-    return send(made, fold, short.before, messages=max(1, len(short.sent) // queries), queries=queries, seed=seed)
+    return send(setting, fold, short.before, messages=max(1, len(short.sent) // queries), queries=queries, seed=seed)
 
 
 def _whole_sums(messages: Messages, together: int) -> Messages:

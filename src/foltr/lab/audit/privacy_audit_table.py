@@ -19,7 +19,8 @@ def audit_tables(found: dict[str, Any]) -> list[Table]:
 
 
 def _of_setting(one: dict[str, Any]) -> list[Table]:
-    name = f"{label_name(one['label'])}: {data_name(msgspec.convert(one['data'], Data))}, fold {one['fold']}, seed {one['seed']}"
+    data = data_name(msgspec.convert(one["data"], Data))
+    name = f"{label_name(one['label'])}: {data}, fold {one['fold']}, seed {one['seed']}"
     tables = [_clicks(one, name), _membership(one, name)] if one["guessing"] else []
     return [*tables, *([_epsilon(one, name)] if one["epsilon"] else [])]
 
