@@ -129,8 +129,9 @@ def test_laplace_shares_hold_together_or_not_at_all():
         {"attack": {"kind": "lie", "num_attackers": 2}},
         {"federation": {"clients": 10, "aggregator": "median"}},
         {"federation": {"clients": 10, "interactions": (1, 2)}},
+        {"partition": {"kind": "labels", "amounts": [1, 3]}},
     ],
-    ids=["attackers send no noise", "a median is no sum", "uneven weights are no sum"],
+    ids=["attackers send no noise", "a median is no sum", "uneven weights are no sum", "uneven amounts are no sum"],
 )
 def test_fpdgd_without_the_sum_of_all_shares_protects_nobody(more):
     found = card({"kind": "fpdgd"}, **{"federation": {"clients": 10}, **more})

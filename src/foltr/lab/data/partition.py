@@ -62,6 +62,11 @@ class Intents(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
     tested_on: Literal["own", "intents"] = "own"
     amounts: tuple[Count, ...] = ()  # interactions of each client a round; (): the same for all
 
+    @property
+    def uneven(self) -> bool:
+        """Whether clients differ in how many interactions stand behind their updates."""
+        return not self.iid and len(set(self.amounts)) > 1
+
     def split(self, train: "Split", test: "Split", context: PartitionContext) -> "Clients":
         return split(self, train, test, **context._asdict())
 
@@ -72,6 +77,11 @@ class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
     holders: Count = 1  # clients for every set of grades
     documents: Literal["divided", "copied"] = "divided"
     amounts: tuple[Count, ...] = ()
+
+    @property
+    def uneven(self) -> bool:
+        """Whether clients differ in how many interactions stand behind their updates."""
+        return not self.iid and len(set(self.amounts)) > 1
 
     def split(self, train: "Split", test: "Split", context: PartitionContext) -> "Clients":
         return split(self, train, test, **context._asdict())
