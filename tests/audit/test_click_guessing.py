@@ -6,7 +6,7 @@ import pytest
 from foltr.errors import SpecError
 from foltr.lab.audit.click_guessing import GUESSES, check_audit, guess_each, guessed, guessing, score, training
 from foltr.lab.audit.messages import Messages, send
-from foltr.lab.runs.single import execute
+from foltr.lab.runs.single import run_setting
 from foltr.rng import stream
 
 USUAL = {"messages": 40}
@@ -18,7 +18,7 @@ def ranker(fold):
 
 
 def test_a_single_run_ends_with_the_numbers_of_every_attack(make_setting, fold):
-    *_, single = execute(make_setting(audit=USUAL), fold, seed=1)
+    *_, single = run_setting(make_setting(audit=USUAL), fold, seed=1)
     numbers = dict(zip(single.names, single.more, strict=True))
     assert {f"{what}, {name}" for name in GUESSES for what in ("precision", "recall", "accuracy", "guessed")} <= set(
         numbers
@@ -28,8 +28,8 @@ def test_a_single_run_ends_with_the_numbers_of_every_attack(make_setting, fold):
 
 
 def test_the_training_is_that_of_the_same_setting_without_an_audit(make_setting, fold):
-    *_, single = execute(make_setting(audit=USUAL | {"trained_by": "informational"}), fold, seed=1)
-    *_, plain = execute(make_setting(), fold, seed=1)
+    *_, single = run_setting(make_setting(audit=USUAL | {"trained_by": "informational"}), fold, seed=1)
+    *_, plain = run_setting(make_setting(), fold, seed=1)
     assert np.array_equal(single.parameters, plain.parameters)
     assert np.array_equal(single.offline, plain.offline)
 

@@ -12,11 +12,10 @@ import pytest
 
 from foltr.lab.audit import neighbouring_datasets as datasets
 from foltr.lab.audit.epsilon import lower_bound
-from foltr.learners.foltr_es import nominal_epsilon, randomised
 from foltr.privacy.accounting import epsilon
 from foltr.privacy.calibration import gaussian_epsilon
 from foltr.privacy.events import Event
-from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace
+from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace, RandomizedResponse
 from foltr.privacy.noise import discrete_gaussian, share_variance
 from foltr.rng import stream
 
@@ -105,10 +104,13 @@ def test_one_message_of_fpdgd_hides_nothing():
 
 @pytest.mark.parametrize(("p", "count"), [(0.5, 11), (0.9, 11), (0.25, 2)])
 def test_randomised_response_tells_what_its_odds_say(p, count):
-    tried = datasets.randomised_response(
-        lambda truth, uniforms: np.array([randomised(truth, count, p, *two) for two in uniforms]), trials=TRIALS, seed=8
-    )
-    truth = abs(nominal_epsilon(p, count))
+    mechanism = RandomizedResponse(p)
+
+    def report(truth, draws):
+        return np.array([mechanism.protect(truth, count, None, draws.skip(2 * trial)) for trial in range(TRIALS)])
+
+    tried = datasets.randomised_response(report, seed=8)
+    truth = abs(math.log(p * (count - 1) / (1 - p)))
     assert 0.75 * truth < lower_bound(tried) <= truth
 
 

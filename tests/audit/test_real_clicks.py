@@ -3,7 +3,7 @@
 import pytest
 
 from foltr.lab.audit.click_guessing import guessing, training
-from foltr.lab.runs.single import execute
+from foltr.lab.runs.single import run_setting
 from foltr.lab.simulation.population import load
 from foltr.lab.spec.parse import plan
 
@@ -37,7 +37,7 @@ def trained(real_data):
     if not _trained:
         make_setting = training(setting("perfect"))
         fold = load(make_setting.data, 1)
-        *_, single = execute(make_setting, fold, 1)
+        *_, single = run_setting(make_setting, fold, 1)
         _trained["fold"] = fold, single.parameters
     return _trained["fold"]
 

@@ -4,16 +4,16 @@ import math
 
 import numpy as np
 import pytest
-from by_hand import read_only, room_for
-from foltr._kernels.scoring import score_list
+from by_hand import read_only, workspace_with
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import kstest
 
 from foltr._kernels.best_list import best_list, top_list
 from foltr._kernels.exponential import exp_of_nonpositive, sigmoid
-from foltr._kernels.pdgd import add_gradient, scale_back
-from foltr._kernels.workspace import scratch
+from foltr._kernels.pdgd import scale_back
+from foltr._kernels.rankers import add_gradient, hidden_units, ranker_record, score_list
+from foltr._kernels.workspace import workspace_for
 from foltr.rankers import Linear, Mlp
 from foltr.rng import stream
 
@@ -27,11 +27,6 @@ def example(ranker, seed, documents=6, width=4):
     parameters = 3 * numbers[:size] - 1.5
     features = numbers[size : size + documents * width].reshape(documents, width).astype(np.float32)
     return parameters, features, 2 * numbers[-documents:] - 1
-
-
-def shape(ranker):
-    """Hidden units (0 = linear), and whether they are ReLU: what kernels know of a ranker."""
-    return (0, False) if isinstance(ranker, Linear) else (ranker.hidden, ranker.activation == "relu")
 
 
 def test_linear_scores_by_hand():
@@ -84,21 +79,21 @@ def test_backward_is_the_slope_of_score(ranker, seed):
 @given(seed=st.integers(0, 10**6))
 def test_compiled_scores_are_those_of_the_ranker(ranker, seed):
     parameters, features, _ = example(ranker, seed)
-    hidden, relu = shape(ranker)
-    room = room_for(np.zeros(4), 4, hidden=hidden, size=len(parameters))
-    score_list(read_only(features), 2, 4, parameters, hidden, relu, room)  # documents 2 .. 5 of six
-    assert room.scores == pytest.approx(ranker.score(parameters, features[2:]), abs=1e-12)
-    if hidden:
-        assert ranker.score_many(parameters, features[2:]) == pytest.approx(room.scores, abs=1e-4)
+    record = ranker_record(ranker, 4)
+    workspace = workspace_with(np.zeros(4), 4, hidden=hidden_units(record), size=len(parameters))
+    score_list(read_only(features), 2, 4, parameters, record, workspace)  # documents 2 .. 5 of six
+    assert workspace.scores == pytest.approx(ranker.score(parameters, features[2:]), abs=1e-12)
+    if isinstance(ranker, Mlp):
+        assert ranker.score_many(parameters, features[2:]) == pytest.approx(workspace.scores, abs=1e-4)
 
 
 @pytest.mark.parametrize("width", [1, 15, 16, 17, 32, 46, 136, 700])
-def test_linear_scores_have_the_digits_of_singles_and_both_twins_the_same(width):
+def test_linear_scores_have_the_digits_of_singles_and_both_forms_the_same(width):
     parameters, features, _ = example(Linear(), width, documents=50, width=width)
-    room = room_for(np.zeros(50), 10, size=width)
-    score_list(read_only(features), 0, 50, parameters, 0, False, room)
-    assert room.scores == pytest.approx(Linear().score(parameters, features), abs=1e-14 * width)
-    assert room.scores == pytest.approx(features.astype(float) @ parameters, abs=3e-7 * math.sqrt(width))
+    workspace = workspace_with(np.zeros(50), 10, size=width)
+    score_list(read_only(features), 0, 50, parameters, ranker_record(Linear(), width), workspace)
+    assert workspace.scores == pytest.approx(Linear().score(parameters, features), abs=1e-14 * width)
+    assert workspace.scores == pytest.approx(features.astype(float) @ parameters, abs=3e-7 * math.sqrt(width))
 
 
 def test_linear_scores_beyond_the_singles_are_no_numbers_and_no_trouble():
@@ -110,17 +105,18 @@ def test_linear_scores_beyond_the_singles_are_no_numbers_and_no_trouble():
 @given(seed=st.integers(0, 10**6))
 def test_compiled_gradients_are_those_of_the_ranker(ranker, in_place, seed):
     parameters, features, weights = example(ranker, seed)
-    hidden, relu = shape(ranker)
-    room = room_for(np.zeros(5), 3, hidden=hidden, size=len(parameters))
-    room.ranking[:], room.weights[:] = [4, 0, 2], weights[:3]
-    room.change[:] = np.nan  # left by whoever was here before
+    record = ranker_record(ranker, 4)
+    workspace = workspace_with(np.zeros(5), 3, hidden=hidden_units(record), size=len(parameters))
+    workspace.ranking[:], workspace.steps[:] = [4, 0, 2], 0.1 * weights[:3]
+    workspace.rows[:] = (1 + workspace.ranking) * 4
+    workspace.change[:] = np.nan  # left by an earlier list
     out = parameters.copy() if in_place else np.ones(len(parameters))
     before = out.copy()
     theta = out if in_place else parameters
-    score_list(read_only(features), 1, 5, theta, hidden, relu, room)
-    add_gradient(read_only(features), 1, 3, theta, hidden, relu, 0.1, room, out)
-    shown = features[1:][[4, 0, 2]]
-    assert out - before == pytest.approx(0.1 * ranker.gradient(parameters, shown, weights[:3]), abs=1e-12)
+    score_list(read_only(features), 1, 5, theta, record, workspace)
+    add_gradient(read_only(features), 3, theta, record, workspace, out)
+    displayed = features[1:][[4, 0, 2]]
+    assert out - before == pytest.approx(0.1 * ranker.gradient(parameters, displayed, weights[:3]), abs=1e-12)
 
 
 def test_relu_units_that_are_all_zero_have_no_slope():
@@ -141,9 +137,9 @@ def test_rankers_start_as_the_papers_do():
 
 
 @given(st.lists(st.floats(-3, 3) | st.sampled_from([0.0, 1.0]), min_size=1, max_size=30), st.integers(1, 12))
-def test_the_best_documents_come_first_and_ties_keep_their_order(scores, shown):
-    length = min(shown, len(scores))
-    ranking = np.full(shown, -1)
+def test_the_best_documents_come_first_and_ties_keep_their_order(scores, k):
+    length = min(k, len(scores))
+    ranking = np.full(k, -1)
     top_list(np.array(scores), len(scores), length, ranking)
     assert ranking[:length].tolist() == sorted(range(len(scores)), key=lambda i: -scores[i])[:length]
 
@@ -153,23 +149,23 @@ SCORES = st.floats(-3, 3) | NEAR | st.sampled_from([0.0, -0.0, 1.0, 5e-324, -1e3
 
 
 @given(st.lists(SCORES, min_size=1, max_size=150), st.integers(1, 25))
-def test_the_best_found_without_branches_are_the_best(scores, shown):
+def test_the_best_found_without_branches_are_the_best(scores, k):
     """Also where scores differ by less than a key can tell, and where some are out of all bounds."""
-    count, room = len(scores), scratch(150, shown, 0, 1)
-    length = min(shown, count)
-    room.scores[:count] = scores
-    best_list(count, length, room)
-    assert room.ranking[:length].tolist() == sorted(range(count), key=lambda i: -scores[i])[:length]
+    count, workspace = len(scores), workspace_for(150, k, 0, 1)
+    length = min(k, count)
+    workspace.scores[:count] = scores
+    best_list(count, length, workspace)
+    assert workspace.ranking[:length].tolist() == sorted(range(count), key=lambda i: -scores[i])[:length]
 
 
 @pytest.mark.parametrize("count", [1, 9, 10, 11, 63, 64, 65, 120])
 def test_scores_that_are_no_numbers_are_listed_last_or_not_at_all(count):
-    room = scratch(150, 10, 0, 1)
+    workspace = workspace_for(150, 10, 0, 1)
     for wrong in (0, count // 2, count - 1):
-        room.scores[:count] = np.arange(count)
-        room.scores[wrong] = np.nan
-        best_list(count, min(10, count), room)
-        ranking = room.ranking[: min(10, count)].tolist()
+        workspace.scores[:count] = np.arange(count)
+        workspace.scores[wrong] = np.nan
+        best_list(count, min(10, count), workspace)
+        ranking = workspace.ranking[: min(10, count)].tolist()
         assert len(set(ranking)) == len(ranking)
         assert max(ranking) < count
         assert wrong not in ranking or count <= 10

@@ -1,7 +1,5 @@
 """The contract suites for other people's kinds find each broken law, and say which."""
 
-
-
 import subprocess
 import sys
 from typing import ClassVar
