@@ -254,7 +254,9 @@ def made_up(tmp_path, monkeypatch):
 def test_reproduce_lists_every_figure_with_its_title(command):
     answer = command("reproduce", "--list")
     assert answer.code == 0
-    assert [line.split()[0] for line in answer.out.splitlines()] == catalogue.ids()
+    lines = answer.out.splitlines()
+    assert [line.split()[0] for line in lines if not line.startswith(" ")] == catalogue.ids()
+    assert max(map(len, lines)) <= 80
     assert [one["id"] for one in strict_json(command("reproduce", "--list", "--json").out)] == catalogue.ids()
 
 

@@ -178,6 +178,8 @@ def reproduce(
 ) -> None:
     """Reproduce figures and tables of the papers, with a verdict for every published number."""
     require("lab", *([] if list_ or not ids else ["report"]))
+    from rich.table import Table
+
     from foltr.lab.figures import figures as catalogue
     from foltr.lab.runs.progress import chapter, reproduced
 
@@ -186,8 +188,11 @@ def reproduce(
         if json_:
             print_json([{"id": f.id, "title": f.title, "source": f.source} for f in figures])
             return
+        table = Table.grid(padding=(0, 2))
+        table.add_column(no_wrap=True)
         for figure in figures:
-            out.print(f"{figure.id:<20} {figure.title}", highlight=False, soft_wrap=True)
+            table.add_row(figure.id, figure.title)
+        out.print(table, highlight=False)
         if not list_:
             raise InputError("name a figure, such as: foltr reproduce fpdgd/table2 --quick")
         return
