@@ -12,6 +12,7 @@ from scipy.stats import chisquare, norm
 from foltr._kernels.plackett_luce import draw_list
 from foltr._kernels.prefetching import ahead
 from foltr._kernels.workspace import scratch
+from foltr.federation.schedule import Members
 from foltr.rng import stream
 from foltr.types import Dataset
 
@@ -31,6 +32,12 @@ def draw(room, shown, draws):
     length = min(shown, count)
     draw_list(count, length, np.uint64(draws.start), np.uint64(draws.stride), draws.position, room, NOTHING_AHEAD)
     return room.ranking[:length]
+
+
+def updates_of(engine, start, clients, interactions, *, round=1, release=None):
+    """What these clients send after so many interactions each, from one model or one each, and their online metrics."""
+    cohort = engine.prepare(Members(np.asarray(clients, np.int64), np.asarray(interactions, np.int64)))
+    return engine.local_updates(start, cohort, round, release)
 
 
 def read_only(array):

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from by_hand import ragged
+from by_hand import ragged, updates_of
 from scipy.stats import binomtest
 
 from foltr import registry
@@ -93,6 +93,11 @@ def name(ranker):
     return "linear" if isinstance(ranker, Linear) else f"mlp-{ranker.activation}"
 
 
+def trained(engine, start, clients, steps, **how):
+    """Parameters after centralised steps, and the online metrics."""
+    return engine.train(start, clients, steps, **how)
+
+
 def without_slope(task):
     """ReLU units that are all zero have no gradient: only perturbations or noise can move them."""
     relu = isinstance(task.ranker, Mlp) and task.ranker.activation == "relu"
@@ -132,8 +137,8 @@ def test_engines_agree_from_any_start(ranker, negatives, summed, privacy):
     task = make_task(ranker, Pdgd(negatives=negatives), Federated(), privacy)
     start = 4 * stream(9, purpose="start").uniform(ranker.size(7)) - 2
     given = (start, np.array([5, 0, 12]), np.array([4, 1, 7]))
-    slow, slow_online = plain.engine(task).train(*given, round=2, first_step=3, summed=summed)
-    fast, fast_online = compiled.engine(task, 2).train(*given, round=2, first_step=3, summed=summed)
+    slow, slow_online = trained(plain.engine(task), *given, round=2, first_step=3, summed=summed)
+    fast, fast_online = trained(compiled.engine(task, 2), *given, round=2, first_step=3, summed=summed)
     assert np.abs(slow - fast).max() < 1e-8
     assert np.abs(np.array(slow_online) - np.array(fast_online)).max() < 1e-12
     assert (np.ptp(slow - start, axis=1) > 0).all()
@@ -201,10 +206,10 @@ def test_more_threads_than_clients():
 def test_clients_do_not_touch_each_other():
     task = make_task(Mlp(5), Pdgd(), Federated())
     engine, start = compiled.engine(task), task.ranker.init(7, 3)
-    together, online = engine.train(start, np.array([3, 8, 11]), np.array([2, 4, 1]), round=5)
-    for row, client, steps in zip(together, (3, 8, 11), (2, 4, 1), strict=True):
-        alone, _ = engine.train(start, np.array([client]), np.array([steps]), round=5)
-        assert np.array_equal(alone[0], row)
+    together, online = updates_of(engine, start, [3, 8, 11], [2, 4, 1], round=5)
+    for row, client, steps in zip(together.values, (3, 8, 11), (2, 4, 1), strict=True):
+        alone, _ = updates_of(engine, start, [client], [steps], round=5)
+        assert np.array_equal(alone.values[0], row)
     assert len(online.ndcg) == 7
     assert np.array_equal(start, task.ranker.init(7, 3))  # and what they start from stays
 
@@ -232,7 +237,7 @@ def test_a_batch_is_the_sum_of_its_gradients():
     total = np.zeros(7)
     for block, people in enumerate((SUM_BLOCK, 5)):
         for person in range(people):
-            moved, _ = engine.train(np.zeros(7), np.array([block]), np.ones(1, int), round=1, first_step=person)
+            moved, _ = trained(engine, np.zeros(7), np.array([block]), np.ones(1, int), round=1, first_step=person)
             total += moved[0]
     assert only.parameters == pytest.approx(total, abs=1e-10)
 
@@ -241,7 +246,7 @@ def test_a_round_averages_its_clients_by_their_interactions():
     task = make_task(Linear(), Pdgd(), Federated(3, (4, 2, 3), 1))
     (only,) = run(task, compiled.engine(task))
     engine = plain.engine(task)
-    alone = [engine.train(np.zeros(7), np.array([c]), np.array([n]), round=1)[0][0] for c, n in enumerate((4, 2, 3))]
+    alone = [updates_of(engine, np.zeros(7), [client], [n])[0].values[0] for client, n in enumerate((4, 2, 3))]
     assert only.parameters == pytest.approx((4 * alone[0] + 2 * alone[1] + 3 * alone[2]) / 9)
     assert only.interactions == 9
 
@@ -252,8 +257,8 @@ def test_clients_take_turns_in_click_models():
     never = never._replace(click=np.zeros_like(never.click, dtype=float), stop=np.zeros(3))
     often = click_model(Users("informational"), grades=3)
     task = make_task(Linear(), Pdgd(), Federated())._replace(click_models=(often, never))
-    moved, online = compiled.engine(task).train(np.zeros(7), np.arange(6), np.full(6, 9), round=1)
-    assert (np.abs(moved).max(axis=1) > 0).tolist() == [True, False] * 3
+    updates, online = updates_of(compiled.engine(task), np.zeros(7), np.arange(6), np.full(6, 9))
+    assert (np.abs(updates.values).max(axis=1) > 0).tolist() == [True, False] * 3
     assert (online.max_rr.reshape(6, 9).max(axis=1) > 0).tolist() == [True, False] * 3
 
 
@@ -275,16 +280,15 @@ def test_a_client_draws_only_from_its_pool_and_clicks_in_its_way():
     relabelled = DATA._replace(labels=np.zeros_like(DATA.labels))  # nobody but the informational one clicks on these
     perfect = task._replace(train=relabelled, pools=SKEWED._replace(users=np.ones(5, np.int64)))
     start, clients, steps = np.zeros(7), np.arange(4), np.full(4, 200)
-    still, _ = compiled.engine(perfect).train(start, clients, steps, round=1)
-    assert not still.any()
+    still, _ = updates_of(compiled.engine(perfect), start, clients, steps)
+    assert not still.values.any()
     rows = slice(DATA.offsets[6], DATA.offsets[7])  # the only query of the fourth client
     only_theirs = DATA.labels.copy()
     only_theirs[:] = 0
     only_theirs[rows.start] = 2
-    moved, _ = compiled.engine(perfect._replace(train=DATA._replace(labels=only_theirs))).train(
-        start, clients, steps, round=1
-    )
-    assert moved.any(axis=1).tolist() == [False, False, False, True]
+    engine = compiled.engine(perfect._replace(train=DATA._replace(labels=only_theirs)))
+    moved, _ = updates_of(engine, start, clients, steps)
+    assert moved.values.any(axis=1).tolist() == [False, False, False, True]
 
 
 def test_a_drawn_user_is_any_of_them_equally_often():
@@ -292,7 +296,7 @@ def test_a_drawn_user_is_any_of_them_equally_often():
     users = [Users(ClickTable(click=(p, p, p), stop=(0, 0, 0))) for p in (0.0, 1.0)]
     task = make_task(Linear(), Pdgd(), Federated(1, 5, 1), users=users)
     task = task._replace(pools=ClientPools(np.arange(7), np.array([0]), np.array([7]), np.array([DRAWN])))
-    _, online = compiled.engine(task).train(np.zeros(7), np.array([0]), np.array([4000]), round=1)
+    _, online = updates_of(compiled.engine(task), np.zeros(7), [0], [4000])
     clicking = int((online.max_rr == 1).sum())
     assert binomtest(clicking, 4000, 0.5).pvalue > 1e-3
 
@@ -301,9 +305,9 @@ def test_prox_mu_takes_each_step_back_towards_the_start():
     """With learning_rate * prox_mu = 1 a step forgets the way so far: what is left is the last gradient."""
     free, held = (make_task(Linear(), Pdgd(learning_rate=0.5, prox_mu=mu), Federated(1, 1, 1)) for mu in (0.0, 2.0))
     start, one = np.full(7, 0.1), np.zeros(1, np.int64)
-    halfway = compiled.engine(held).train(start, one, np.array([4]), round=1)[0]
-    last = compiled.engine(free).train(halfway[0], one, np.array([1]), round=1, first_step=4)[0] - halfway
-    assert compiled.engine(held).train(start, one, np.array([5]), round=1)[0] == pytest.approx(start + last, abs=1e-12)
+    halfway = trained(compiled.engine(held), start, one, np.array([4]), round=1)[0]
+    last = trained(compiled.engine(free), halfway[0], one, np.array([1]), round=1, first_step=4)[0] - halfway
+    assert updates_of(compiled.engine(held), start, one, [5])[0].values == pytest.approx(last, abs=1e-12)
 
 
 def test_a_local_weight_of_0_is_fedavg_and_of_1_is_local_only_training():

@@ -5,11 +5,10 @@ from functools import partial
 
 import numpy as np
 import pytest
-from by_hand import far, standard_errors
+from by_hand import far, standard_errors, updates_of
 
 from foltr.clicks import ClickTable, Users, click_model, clicks_on
 from foltr.federation import server
-from foltr.federation.schedule import Members
 from foltr.lab.simulation import compiled, plain
 from foltr.lab.simulation.rounds import run
 from foltr.lab.simulation.task import Federated, Task
@@ -112,8 +111,8 @@ def reported_by(make_engine, streams, antithetic=False, privacy=None):
     """Values [n, 2], perturbations [n, 3], queries [n, steps] and reciprocal ranks [n, steps] of a fourth round."""
     learner = FoltrEs(antithetic=antithetic, streams=streams)
     task = Task(TEN, 2, (USERS,), Linear(), learner, Federated(), privacy or NoPrivacy(), seed=61)
-    engine, members = make_engine(task), Members(np.arange(PEOPLE), np.full(PEOPLE, STEPS))
-    updates, online = engine.local_updates(np.zeros(3), members, 4, None)
+    engine = make_engine(task)
+    updates, online = updates_of(engine, np.zeros(3), np.arange(PEOPLE), np.full(PEOPLE, STEPS), round=4)
     decode = getattr(engine, "decode", None) or partial(learner.decode, seed=61, parameters=3)
     estimates = decode(updates._replace(values=np.tile([2 * learner.sigma, 0.0], (PEOPLE, 1))))
     steps = estimates if antithetic else estimates / 2  # such values weigh 1, and twice that without a second half
@@ -184,7 +183,7 @@ def test_each_half_ranks_with_its_own_side_of_the_perturbation():
     data = Dataset(np.array([[1.0], [0.0]], np.float32), np.array([0, 1], np.int8), np.array([0, 2]), np.arange(1))
     users = click_model(Users("perfect", k=2), grades=2)
     task = Task(data, 2, (users,), Linear(), FoltrEs(), Federated(), NoPrivacy(), seed=1)
-    updates, _ = compiled.engine(task).local_updates(np.zeros(1), Members(np.arange(40), np.full(40, 4)), 1, None)
+    updates, _ = updates_of(compiled.engine(task), np.zeros(1), np.arange(40), np.full(40, 4))
     values = updates.values
     steps = np.array([perturbation_stream(1, 1, client).normal(1) for client in range(40)])
     up_shows_the_bad_one_first = steps[:, 0] > 0

@@ -4,14 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from by_hand import far, fit, ragged
+from by_hand import far, fit, ragged, updates_of
 from scipy.stats import gamma, kstest, kstwo, laplace
 
 from foltr._kernels.foltr_es import outcome_number
 from foltr._kernels.noise import add_gamma_shares, gamma_at
 from foltr.clicks import Users, click_model
 from foltr.federation.round import Release
-from foltr.federation.schedule import Members
 from foltr.lab.simulation import compiled, plain
 from foltr.lab.simulation.rounds import run
 from foltr.lab.simulation.task import Federated, Task
@@ -46,7 +45,7 @@ def test_shares_of_half_the_contributors_are_not_yet_laplace_noise():
 def test_a_gamma_number_has_its_distribution(shape):
     """Compared from 2^-60 upwards: what is below 2^-80 or so is zero by intent, and below 2^-60 nobody can see it.
 
-    The largest distance over a part of the axis is at most the one over all of it, so the Kolmogorov-Smirnov bound holds.
+    The largest distance over a part of the axis is at most that over all of it: the Kolmogorov-Smirnov bound holds.
     """
     draws, many = stream(42, purpose="noise"), 40_000
     nothing = math.exp(-80 * math.log(2) * shape)
@@ -102,9 +101,7 @@ def test_parameters_leave_a_client_within_the_radius(make_engine, clip):
     task = Task(ragged([12, 30], width=4, grades=3), 3, users, Linear(), Pdgd(), Federated(5, 4, 1), privacy, seed=1)
     # noise is a matter of its own: an event for an endless crowd leaves next to none of it to each
     event = privacy.event(ReleaseContext(10**9, 1, 4))
-    updates, _ = make_engine(task).local_updates(
-        np.zeros(4), Members(np.arange(5), np.full(5, 4)), 1, Release(None, event)
-    )
+    updates, _ = updates_of(make_engine(task), np.zeros(4), np.arange(5), np.full(5, 4), release=Release(None, event))
     norms = np.linalg.norm(updates.values, axis=1)
     assert (norms <= privacy.radius * (1 + 1e-12)).all()
     assert norms.max() == pytest.approx(privacy.radius)  # the bound was at work

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from by_hand import ragged
+from by_hand import ragged, updates_of
 
 from foltr.clicks import Users, click_model
 from foltr.lab.simulation import compiled, plain
@@ -38,10 +38,10 @@ def test_steps_from_scores_of_any_size_are_finite(make_engine, negatives, size):
     data = ragged(COUNTS, width=2, grades=3)
     task = make_task(data, learner=Pdgd(negatives=negatives))
     start = np.array([size, -size])
-    moved, online = make_engine(task).train(start, np.arange(20), np.full(20, 5), round=1)
-    assert np.isfinite(moved).all()
+    updates, online = updates_of(make_engine(task), start, np.arange(20), np.full(20, 5))
+    assert np.isfinite(updates.values).all()
     # a pair weighs at most 1/4, a list has at most 25 pairs, a feature is below 1, the rate .1, and there are 5 steps
-    assert np.abs(moved - start).max() <= 5 * 0.1 * 25 / 4
+    assert np.abs(updates.values).max() <= 5 * 0.1 * 25 / 4
     assert ((online.ndcg >= 0) & (online.ndcg <= 1)).all()
 
 
@@ -50,8 +50,8 @@ def test_steps_from_scores_of_any_size_are_finite(make_engine, negatives, size):
 def test_hidden_units_far_in_saturation_stay_finite(make_engine, ranker):
     data = ragged(COUNTS, width=3, grades=3)
     start = np.resize([1e4, -1e4, 3e3, 0.5], ranker.size(3))
-    moved, _ = make_engine(make_task(data, ranker)).train(start, np.arange(6), np.full(6, 3), round=1)
-    assert np.isfinite(moved).all()
+    updates, _ = updates_of(make_engine(make_task(data, ranker)), start, np.arange(6), np.full(6, 3))
+    assert np.isfinite(updates.values).all()
 
 
 @pytest.mark.parametrize("make_engine", [plain.engine, compiled.engine], ids=["plain", "compiled"])
@@ -105,5 +105,5 @@ def test_scores_that_differ_in_the_last_digit_only():
         np.array([[1.0], [np.nextafter(np.float32(1), np.float32(2))], [1.0]], np.float32),
         np.array([0, 1, 2], np.int8), np.array([0, 3]), np.arange(1),
     )  # fmt: skip
-    moved, _ = compiled.engine(make_task(data)).train(np.array([1e4]), np.arange(50), np.ones(50, np.int64), round=1)
-    assert np.isfinite(moved).all()
+    updates, _ = updates_of(compiled.engine(make_task(data)), np.array([1e4]), np.arange(50), np.ones(50))
+    assert np.isfinite(updates.values).all()

@@ -15,13 +15,13 @@ from by_hand import (
     rankings,
     room_for,
     standard_errors,
+    updates_of,
 )
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from foltr._kernels.pdgd import pair_weights
 from foltr.clicks import ClickTable, Users, click_model
-from foltr.federation.schedule import Members
 from foltr.lab.simulation import compiled
 from foltr.lab.simulation.task import Federated, Task
 from foltr.learners.pdgd import Pdgd, gradient, list_weights, preferences, swap_weight
@@ -177,8 +177,7 @@ def one_query(features, grades, users, negatives):
 
 def single_gradients(task, theta, people):
     """[people, P] what each of many people's first interaction adds, by the compiled engine."""
-    members = Members(np.arange(people), np.ones(people, dtype=np.int64))
-    updates, _ = compiled.engine(task).local_updates(theta, members, 1, None)
+    updates, _ = updates_of(compiled.engine(task), theta, np.arange(people), np.ones(people))
     return updates.values
 
 
