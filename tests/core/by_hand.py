@@ -45,6 +45,12 @@ def local_updates(engine, models, members, round, release):
     return engine.local_updates(models, engine.prepare(members), round, release)
 
 
+def updates_of(engine, start, clients, interactions, *, round=1, release=None):
+    """What these clients send after so many interactions each, from one model or one each, and their online metrics."""
+    members = Members(np.asarray(clients, np.int64), np.asarray(interactions, np.int64))
+    return local_updates(engine, start, members, round, release)
+
+
 def read_only(array):
     """A view that cannot be written, as the engines hand their data to kernels."""
     view = array.view()

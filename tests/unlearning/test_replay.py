@@ -60,7 +60,7 @@ def test_replay_is_what_one_would_write_down(history, forget_clients, steps):
         for client in sorted({0, 1, 2, 3, 4} - set(forget_clients)):
             (row,) = np.flatnonzero((history.rounds == round) & (history.clients == client))
             one = Members(np.array([client]), np.array([steps]))
-            new = engine.local_updates(model, one, 9 + round, None)[0].values[0]
+            new = engine.local_updates(model, engine.prepare(one), 9 + round, None)[0].values[0]
             size = np.sqrt(np.square(history.updates[row].astype(float)).sum())
             searches = (4, 3, 5)[client % 3]
             if np.any(new):
