@@ -14,6 +14,7 @@ from foltr.errors import SpecError
 from foltr.federation.detector import ALARM, WARM_UP, begin, observe, suspects
 from foltr.lab.attacks.transform import transform_of
 from foltr.rng import stream
+from foltr.types import Updates
 
 ATTACKS = {name: registry.kind("attack", name) for name in registry.names("attack")}
 
@@ -34,7 +35,8 @@ def detected(rounds, *, seed=1, attack=None, attackers=0, knowledge="partial", n
         deltas = common + noise * draws.normal(CLIENTS * WIDTH).reshape(CLIENTS, WIDTH)
         deltas = np.atleast_1d(lengths)[:, None] * deltas
         if transform:
-            deltas = transform(deltas, np.arange(CLIENTS), model, round)
+            everybody = np.arange(CLIENTS)
+            deltas = transform(Updates(deltas, np.ones(CLIENTS), everybody, np.zeros(CLIENTS)), model, round).values
         if meddle:
             meddle(round, deltas)
         state, alarm = observe(state, deltas)

@@ -18,6 +18,7 @@ from foltr.lab.attacks.transform import check_attack, transform_of
 from foltr.lab.attacks.view import AttackView
 from foltr.rng import stream
 from foltr.testing import check_attack as check_contract
+from foltr.types import Updates
 
 AGGREGATORS = registry.names("aggregator")
 ATTACKS = {name: registry.kind("attack", name) for name in registry.names("attack")}
@@ -87,7 +88,8 @@ def test_nobody_attacking_changes_nothing(attack, knowledge):
 def test_a_cohort_without_attackers_sends_what_it_trained(attack):
     honest, start = scene(1)
     transform = transform_of(ATTACKS[attack](num_attackers=3), aggregator="krum", seed=1)
-    assert transform(honest - start, np.arange(3, 13), start, 1).tolist() == (honest - start).tolist()
+    updates = Updates(honest - start, np.ones(10), np.arange(3, 13), np.zeros(10))
+    assert transform(updates, start, 1).values.tolist() == (honest - start).tolist()
 
 
 @attacks

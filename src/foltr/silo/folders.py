@@ -58,7 +58,7 @@ def build(folder: Path, to: Path, key_file: Path, *, top: int | None, rows: int 
     if fresh:
         _write_key(key_file, functions.key)
     size = storage.save(to, sketch)
-    write_text(names_file(to), json.dumps([one.id for one in found], ensure_ascii=False))
+    write_text(names_file(to), json.dumps([one.id for one in found], ensure_ascii=False, allow_nan=False))
     return Built(len(found), len(vocabulary), wanted, size, fresh)
 
 

@@ -33,7 +33,7 @@ def save(path: Path, sketch: sketches.Sketch | rtk.RtkSketch) -> int:
         header |= {"kind": "rtk", "variant": sketch.variant, "top": sketch.top}
         members = np.array(sorted(sketch.members), np.int32)
         arrays = {"entries": sketch.entries, "sizes": sketch.sizes, "limits": sketch.limits, "members": members}
-    text = json.dumps(header).encode()
+    text = json.dumps(header, allow_nan=False).encode()
     return write_arrays(path, {"header": np.frombuffer(text, np.uint8), **arrays})
 
 
