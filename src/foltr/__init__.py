@@ -5,21 +5,30 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-# name -> module; imported at first use, so that the command line starts fast
+# name -> module; imported at first use, so that a client stays light and the command line starts fast
 _PUBLIC: dict[str, str] = {
     "Dataset": "foltr.types",
     "Fold": "foltr.lab.data.dataset",
     "FoltrError": "foltr.errors",
+    "Interaction": "foltr.types",
+    "Model": "foltr.types",
     "Ranker": "foltr.rankers.trained",
     "Result": "foltr.lab.runs.api",
-    "Interaction": "foltr.types",
+    "Searches": "foltr.client",
     "Spec": "foltr.lab.runs.api",
     "Update": "foltr.types",
+    "Updates": "foltr.types",
     "load": "foltr.lab.data.catalog",
+    "local_update": "foltr.client",
+    "register": "foltr.registry",
     "run": "foltr.lab.runs.api",
+    "run_rounds": "foltr.federation.round",
 }
 
-__all__ = ["Dataset", "Fold", "FoltrError", "Interaction", "Ranker", "Result", "Spec", "Update", "load", "run"]
+__all__ = [
+    "Dataset", "Fold", "FoltrError", "Interaction", "Model", "Ranker", "Result", "Searches", "Spec", "Update",
+    "Updates", "load", "local_update", "register", "run", "run_rounds",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
