@@ -71,7 +71,8 @@ def test_only_the_attackers_rows_change(attack, knowledge, aggregator, seed, att
     deltas = honest - start
     before = deltas.copy()
     kind = ATTACKS[attack](num_attackers=attackers, knowledge=knowledge)
-    sent = transform_of(kind, aggregator=aggregator, seed=seed)(deltas, np.arange(10), start, 3)
+    updates = Updates(deltas, np.ones(10), np.arange(10), np.zeros(10))
+    sent = transform_of(kind, aggregator=aggregator, seed=seed)(updates, start, 3).values
     assert sent[attackers:].tolist() == deltas[attackers:].tolist()
     assert deltas.tolist() == before.tolist()
     assert sent is not deltas

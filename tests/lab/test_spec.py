@@ -2,20 +2,23 @@
 
 import contextlib
 import json
+import re
 import tomllib
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foltr import registry
 from foltr.errors import InputError, SpecError
 from foltr.lab.spec.parse import labels, plan, read, setting
-from foltr.lab.spec.setting import TABLES, DataChoice, folds_of, resolved
+from foltr.lab.spec.renamed import KEYS, VALUES
+from foltr.lab.spec.setting import SLOTS, TABLES, DataChoice, folds_of, resolved, stored
 
 DATA = {"name": "synthetic-mq2007@60"}
 
 
-def made(**tables):
+def small(**tables):
     return setting({"data": DATA, **tables})
 
 
@@ -23,10 +26,17 @@ def made(**tables):
 
 
 def test_a_spec_that_only_names_its_data_is_fpdgd_without_privacy_as_published():
-    assert resolved(made()) == {
+    assert resolved(small()) == {
         "data": {"name": "synthetic-mq2007@60", "folds": "1-5", "normalize": None},
+        "plugins": (),
         "ranker": {"kind": "linear"},
-        "learner": {"kind": "pdgd", "learning_rate": 0.1, "negatives": "one-below-last-click", "prox_mu": 0.0},
+        "learner": {
+            "kind": "pdgd",
+            "learning_rate": 0.1,
+            "negatives": "one-below-last-click",
+            "prox_mu": 0.0,
+            "pair_scores": "shown",
+        },
         "users": {"clicks": "navigational", "model": "cascade", "eta": 1.0, "k": 10},
         "federation": {
             "kind": "federated",
@@ -45,7 +55,7 @@ def test_a_spec_that_only_names_its_data_is_fpdgd_without_privacy_as_published()
         "sharing": {"fraction": 0.0, "warm_up": 0},
         "personal": {"kind": "none"},
         "attack": {"kind": "none", "num_attackers": 0, "knowledge": "partial"},
-        "forget": {
+        "unlearning": {
             "method": "none",
             "forget_clients": (0,),
             "z": 2.0,
@@ -54,7 +64,7 @@ def test_a_spec_that_only_names_its_data_is_fpdgd_without_privacy_as_published()
             "shards": 5,
             "ridge": 10.0,
         },
-        "audit": {"messages": 0, "queries": 1, "sum": 1, "noise_contributors": None, "trained_by": "perfect"},
+        "audit": {"messages": 0, "queries": 1, "sum": 1, "holders": None, "trained_by": "perfect"},
         "part": "",
     }
 
@@ -62,18 +72,18 @@ def test_a_spec_that_only_names_its_data_is_fpdgd_without_privacy_as_published()
 @pytest.mark.parametrize(
     ("table", "kind", "values"),
     [
-        ("learner", "evolution", {"sigma": 0.01, "rate": 0.001, "antithetic": True, "objective": "max_rr"}),
+        ("learner", "foltr-es", {"sigma": 0.01, "learning_rate": 0.001, "antithetic": True, "objective": "max_rr"}),
         ("ranker", "mlp", {"hidden": 64, "activation": "sigmoid"}),
         ("federation", "central", {"batch": 1}),
         ("privacy", "fpdgd", {"epsilon": 1.2, "sensitivity": 3.0, "clip": "delta"}),
     ],
 )
 def test_other_kinds_have_the_papers_values_too(table, kind, values):
-    assert resolved(made(**{table: {"kind": kind}}))[table].items() >= values.items()
+    assert resolved(small(**{table: {"kind": kind}}))[table].items() >= values.items()
 
 
-def test_evolution_draws_its_streams_independently_unless_told_otherwise():
-    assert made(learner={"kind": "foltr-es"}).learner.streams == "independent"
+def test_foltr_es_draws_its_streams_independently_by_default():
+    assert small(learner={"kind": "foltr-es"}).learner.streams == "independent"
 
 
 def test_the_example_of_the_design_is_a_spec():
@@ -219,9 +229,9 @@ def test_set_can_bring_a_sweep():
 
 
 def test_a_given_spec_is_not_changed_by_reading_it():
-    spec = {"data": dict(DATA), "name": "kept", "sweep": {"users.k": [5]}}
+    spec = {"data": dict(DATA), "name": "unchanged", "sweep": {"users.k": [5]}}
     plan(spec, ["data.folds=1", "users.k=7"])
-    assert spec == {"data": DATA, "name": "kept", "sweep": {"users.k": [5]}}
+    assert spec == {"data": DATA, "name": "unchanged", "sweep": {"users.k": [5]}}
 
 
 @pytest.mark.parametrize("override", ["federation.rounds", "=3", " = 3", ""])
@@ -263,11 +273,11 @@ REFUSALS = {
     "unknown table": (GOOD + "federaton = {}", ["federaton: no such key", "data, ranker, learner, users, federation"]),
     "unknown key": (
         GOOD + "federation = { clientz = 3 }",
-        ["federation.clientz: no such key", "kind, clients, interactions, rounds, cohort, turns, rule"],
+        ["federation.clientz: no such key", "kind, clients, interactions, rounds, cohort, round_robin, aggregator"],
     ),
     "key of another kind": (
         GOOD + "learner = { sigma = 0.1 }",
-        ["learner.sigma: no such key", 'with kind = "pdgd"', "rate, losers"],
+        ["learner.sigma: no such key", 'with kind = "pdgd"', "learning_rate, negatives"],
     ),
     "unknown key in a click table": (
         GOOD + "users = { clicks = { click = [0, 1], halt = [0, 1] } }",
@@ -275,12 +285,12 @@ REFUSALS = {
     ),
     "kind where there are none": (GOOD + 'users = { kind = "x" }', ["users.kind: no such key", "clicks, model, eta"]),
     "unknown swept key": (GOOD + 'sweep = { "users.click" = ["perfect"] }', ["users.click: no such key"]),
-    "unknown ranker": (GOOD + 'ranker = { kind = "tree" }', ["ranker.kind: invalid value 'tree'", "linear, mlp"]),
-    "unknown learner": (GOOD + 'learner = { kind = "dbgd" }', ["learner.kind: invalid value", "pdgd, evolution"]),
-    "unknown federation": (GOOD + 'federation = { kind = "x" }', ["federation.kind: invalid", "federated, central"]),
+    "unknown ranker": (GOOD + 'ranker = { kind = "tree" }', ["ranker.kind: no ranker 'tree'", "linear, mlp"]),
+    "unknown learner": (GOOD + 'learner = { kind = "dbgd" }', ["learner.kind: no learner 'dbgd'", "pdgd, foltr-es"]),
+    "unknown federation": (GOOD + 'federation = { kind = "x" }', ["federation.kind: no federation 'x'", "federated, central"]),
     "unknown privacy": (
         GOOD + 'privacy = { kind = "magic" }',
-        ["privacy.kind: invalid value 'magic'", "none, fpdgd, randomized-response"],
+        ["privacy.kind: no mechanism 'magic'", "none, fpdgd, randomized-response"],
     ),
     "unknown activation": (
         GOOD + 'ranker = { kind = "mlp", activation = "tanh" }',
@@ -292,6 +302,17 @@ REFUSALS = {
     ),
     "unknown click model": (GOOD + 'users = { model = "dbn" }', ["users", "'dbn'", "cascade, position"]),
     "unknown aggregator": (GOOD + 'federation = { aggregator = "mode" }', ["no aggregator 'mode'", "there are fedavg"]),
+    "unknown aggregator under noise": (
+        GOOD + 'federation = { aggregator = "mode" }\nprivacy = { kind = "gaussian" }',
+        ["federation.aggregator", "no aggregator 'mode'", "there are fedavg"],
+    ),
+    "unknown personalisation": (
+        GOOD + 'personal = { kind = "magic" }',
+        ["personal.kind: no personal 'magic'", "none, fedper, offset, clusters, local_only"],
+    ),
+    "unknown partition": (GOOD + 'partition = { kind = "magic" }', ["partition.kind: no partition 'magic'", "labels"]),
+    "plug-ins that are no list": (GOOD + "plugins = 3", ["plugins: expected a list of paths"]),
+    "a plug-in that is no text": (GOOD + "plugins = [3]", ["plugins: expected a list of paths"]),
     "unknown attack": (GOOD + 'attack = { kind = "magic" }', ["attack.kind", "'magic'", "none, poison, lie, fang"]),
     "half of the clients attack": (
         GOOD + 'federation = { clients = 10 }\nattack = { kind = "lie", num_attackers = 5 }',
@@ -310,24 +331,24 @@ REFUSALS = {
         GOOD + 'federation = { clients = 10, aggregator = "bulyan", num_byzantine = 2 }',
         ["'bulyan' with 10 clients cannot assume 2", "n >= 4 m + 3", "use 0 to 1"],
     ),
-    "a rule for values": (
-        GOOD + 'learner = { kind = "foltr-es" }\nfederation = { clients = 9, rule = "median" }',
-        ["evolution", "no rule but fedavg"],
+    "an attack on objectives": (
+        GOOD + ES + 'federation = { clients = 9 }\nattack = { kind = "lie", num_attackers = 1 }',
+        ['learner.kind = "foltr-es" sends objectives', "leave out the attack table"],
     ),
-    "an alarm over cohorts": (
+    "a detector over cohorts": (
         GOOD + 'federation = { clients = 9, cohort = 5, aggregator = "median", defend_on_detection = true }',
-        ["federation.defend_on_detection watches the same clients"],
+        ["federation.defend_on_detection compares the same clients in every round", "no cohort, 3 clients or more"],
     ),
     "fedper without a layer": (
         GOOD + 'federation = { clients = 4 }\npersonal = { kind = "fedper" }',
         ['personal.kind = "fedper" keeps an output layer', 'ranker.kind = "mlp"'],
     ),
-    "more groups than clients": (
+    "more clusters than clients": (
         GOOD + 'federation = { clients = 4 }\npersonal = { kind = "clusters", count = 5 }',
-        ["personal.count = 5 groups of 4 clients", "use at most 4"],
+        ["personal.count = 5 clusters of 4 clients", "use at most 4"],
     ),
     "a personal ranker under attack": (
-        GOOD + 'federation = { clients = 4 }\npersonal = { kind = "alone" }\nattack = { by = "lie", attackers = 1 }',
+        GOOD + 'federation = { clients = 4 }\npersonal = { kind = "local_only" }\nattack = { kind = "lie", num_attackers = 1 }',
         ["personal rankers are averaged plainly"],
     ),
     "a partition of the centre": (
@@ -348,25 +369,25 @@ REFUSALS = {
         ["per_client=2 of 2 grades leaves no skew", "use 1 to 1"],
     ),
     "forgetting somebody else": (
-        LOADED + 'federation = { clients = 10, interactions = 5 }\nforget = { way = "calibrated", leavers = [10] }',
+        LOADED + 'federation = { clients = 10, interactions = 5 }\nunlearning = { method = "calibrated", forget_clients = [10] }',
         ["client 10 never took part", "0 .. 9"],
     ),
     "forgetting with rounds too far apart": (
         LOADED + 'federation = { clients = 10, interactions = 5, rounds = 20 }\n'
-        'forget = { method = "calibrated", keep_every = 21 }',
+        'unlearning = { method = "calibrated", keep_every = 21 }',
         ["keep_every = 21: use 1 .. 20"],
     ),
     "forgetting with as many steps": (
-        LOADED + 'federation = { clients = 10, interactions = 5 }\nforget = { way = "calibrated", local_steps = 5 }',
+        LOADED + 'federation = { clients = 10, interactions = 5 }\nunlearning = { method = "calibrated", local_steps = 5 }',
         ["local_steps = 5", "use 1 .. 4"],
     ),
     "forgetting everybody": (
-        LOADED + 'federation = { clients = 2, interactions = 5 }\nforget = { way = "retrain", leavers = [0, 1] }',
+        LOADED + 'federation = { clients = 2, interactions = 5 }\nunlearning = { method = "retrain", forget_clients = [0, 1] }',
         ["all 2 clients leave", "name at most 1"],
     ),
     "forgetting under another attack": (
-        GOOD + 'federation = { clients = 9 }\nattack = { by = "lie", attackers = 1 }\nforget = { way = "retrain" }',
-        ["forget brings its own attack"],
+        GOOD + 'federation = { clients = 9 }\nattack = { kind = "lie", num_attackers = 1 }\nunlearning = { method = "retrain" }',
+        ["unlearning brings its own attack"],
     ),
     "a warm-up on nothing": (GOOD + "sharing = { warm_up = 10 }", ["sharing.warm_up", "say sharing.fraction"]),
     "sharing what all have": (GOOD + "sharing = { fraction = 0.1 }", ["everybody holds every query already"]),
@@ -375,9 +396,9 @@ REFUSALS = {
         'personal = { kind = "local_only" }\nsharing = { fraction = 0.1, warm_up = 10 }',
         ["sharing.warm_up is for pdgd and one ranker for all"],
     ),
-    "a pull without rounds": (
-        GOOD + 'federation = { kind = "central" }\nlearner = { pull = 0.1 }',
-        ["learner.prox_mu goes back to the start of a round"],
+    "a proximal term without rounds": (
+        GOOD + 'federation = { kind = "central" }\nlearner = { prox_mu = 0.1 }',
+        ["learner.prox_mu measures the distance from the start of a round"],
     ),
     "unknown scaling": (
         'data = { name = "mq2007", normalize = "log" }',
@@ -435,32 +456,32 @@ REFUSALS = {
         GOOD + "federation = { clients = 5, cohort = 6 }",
         ["federation.cohort = 6 of 5 clients; use at most 5"],
     ),
-    "evolution without clients": (
+    "foltr-es without clients": (
         GOOD + ES + 'federation = { kind = "central" }',
         ['learner.kind = "foltr-es" needs clients', "use federation ="],
     ),
-    "evolution with noise on parameters": (
+    "foltr-es with noise on deltas": (
         GOOD + ES + 'privacy = { kind = "fpdgd" }',
         ['privacy.kind = "fpdgd"', 'use "randomized-response"'],
     ),
-    "a rule over secure sums": (
+    "a robust aggregator over secure sums": (
         GOOD + 'federation = { clients = 10, aggregator = "krum" }\n'
         'privacy = { kind = "gaussian" }\n',
         ['federation.aggregator = "krum" looks at single updates', "secure aggregation hides", "use fedavg"],
     ),
-    "turns without a cohort": (
+    "round robin without a cohort": (
         GOOD + 'federation = { round_robin = true }\n',
         ["federation.round_robin", "federation.cohort"],
     ),
-    "honest noise on unequal weights": (
+    "user-level noise on unequal weights": (
         GOOD + 'federation = { interactions = [1, 2] }\n'
         'privacy = { kind = "laplace" }\n',
         ["equal weights", "federation.interactions"],
     ),
-    "honest noise for evolution": (
+    "user-level noise for foltr-es": (
         GOOD + 'learner = { kind = "foltr-es" }\n'
         'privacy = { kind = "gaussian" }\n',
-        ['privacy.kind = "gaussian" noises parameters', '"randomized-response"'],
+        ['privacy.kind = "gaussian" protects deltas', 'use "randomized-response"'],
     ),
     "a delta of one": (
         GOOD + 'privacy = { kind = "gaussian", delta = 1.0 }\n',
@@ -468,7 +489,7 @@ REFUSALS = {
     ),
     "pdgd with randomised response": (
         GOOD + NOTICED,
-        ['privacy.kind = "randomized-response" belongs to learner.kind = "foltr-es"', 'use "gaussian"'],
+        ['privacy.kind = "randomized-response" protects outcomes', 'learner.kind = "foltr-es"', 'use "gaussian"'],
     ),
     "pdgd on units that are all zero": (
         GOOD + 'ranker = { kind = "mlp", activation = "relu" }',
@@ -480,14 +501,14 @@ REFUSALS = {
     ),
     "antithetic with one interaction": (
         GOOD + ES + "federation = { interactions = 1 }",
-        ["federation.interactions: antithetic evolution", "use at least 2"],
+        ["federation.interactions: antithetic FOLtR-ES", "use at least 2"],
     ),
     "antithetic with one interaction for some": (
         GOOD + ES + "federation = { interactions = [4, 1] }",
-        ["federation.interactions: antithetic evolution", "use at least 2"],
+        ["federation.interactions: antithetic FOLtR-ES", "use at least 2"],
     ),
     "dcg of one document": (
-        GOOD + 'learner = { kind = "foltr-es", objective = "dcg" }\nusers = { shown = 1 }',
+        GOOD + 'learner = { kind = "foltr-es", objective = "dcg" }\nusers = { k = 1 }',
         ["users.k: the dcg objective needs a list of at least 2"],
     ),
     "folds that are none": ('data = { name = "synthetic-mq2007@60", folds = "first" }', ["data.folds = 'first'"]),
@@ -566,11 +587,92 @@ def test_a_spec_from_an_editor_that_marks_its_files_is_read(tmp_path):
     assert read(path).settings[0].data.name == "synthetic-mq2007@60"
 
 
+# --- names of older versions ----------------------------------------------------------------------------------------
+
+# the kind of a table that has the key, where it is not the default
+KIND_OF = {
+    "learner.streams": "foltr-es",
+    "personal.keep": "offset",
+    "personal.local_weight": "offset",
+    "privacy.present": "gaussian",
+    "privacy.min_participation": "gaussian",
+    "privacy.trust": "gaussian",
+    "attack.attackers": "lie",
+    "silo.gone": "retrieval",
+    "silo.deleted_fraction": "retrieval",
+}
+SILO_DATA = {"name": "synthetic-texts", "folds": 1}
+
+
+def old_spec(key, value):
+    """A spec that says this key."""
+    head, *path = key.split(".")
+    kind = {"kind": KIND_OF[key]} if key in KIND_OF else {}
+    for step in reversed(path):
+        value = {step: value}
+    return {"data": SILO_DATA if head == "silo" else DATA, head: kind | value if path else value}
+
+
+@pytest.mark.parametrize(("old", "new"), KEYS.items())
+def test_a_key_of_an_older_version_is_refused_with_its_new_name(old, new):
+    value = {} if "." not in old else 1
+    with pytest.raises(SpecError, match=rf"^spec: {re.escape(old)} is now called {re.escape(new)}; rename it$"):
+        setting(old_spec(old, value))
+
+
+@pytest.mark.parametrize(("place", "new"), VALUES.items(), ids=lambda one: ".".join(one) if len(one) == 3 else one)
+def test_a_value_of_an_older_version_is_refused_with_its_new_name(place, new):
+    table, key, old = place
+    says = f'spec: {table}.{key}: "{old}" is now called "{new}"; rename it'
+    with pytest.raises(SpecError, match=f"^{re.escape(says)}$"):
+        setting(old_spec(f"{table}.{key}", old))
+
+
+@pytest.mark.parametrize("new", [*KEYS.values()])
+def test_the_new_name_of_a_key_is_one(new):
+    """No refusal sends a reader to a name that does not exist."""
+    with pytest.raises(SpecError) as refused:
+        setting(old_spec(new, object()))
+    assert "no such key" not in str(refused.value)
+    assert "is now called" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("place", "new"), VALUES.items(), ids=lambda one: ".".join(one) if len(one) == 3 else one)
+def test_the_new_name_of_a_value_is_one(place, new):
+    table, key, _ = place
+    assert resolved(setting(old_spec(f"{table}.{key}", new)))[table][key] == new
+
+
+# --- stored settings ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        {},
+        {"ranker": {"kind": "mlp"}, "personal": {"kind": "fedper"}, "federation": {"clients": 3}},
+        {"learner": {"kind": "foltr-es"}, "privacy": {"kind": "randomized-response"}},
+        {"attack": {"kind": "lie", "num_attackers": 1}, "federation": {"clients": 9, "aggregator": "median"}},
+        {"federation": {"kind": "central"}, "users": {"clicks": {"click": [0, 1], "stop": [0, 1]}}},
+        {"federation": {"interactions": [1, 3]}, "unlearning": {"method": "retrain", "forget_clients": [1, 2]}},
+        {"partition": {"kind": "quantity"}, "audit": {"messages": 5}},
+    ],
+    ids=str,
+)
+def test_a_stored_setting_is_the_one_that_was_stored(tables):
+    one = small(**tables)
+    assert stored(json.loads(json.dumps(resolved(one)))) == one
+
+
 # --- whatever comes -------------------------------------------------------------------------------------------------
 
-WORDS = sorted({"name", "sweep", "part", "kind", "x", *TABLES} | {
-    field for kinds in TABLES.values() for struct in kinds.values() for field in struct.__struct_fields__
-} | {kind for kinds in TABLES.values() for kind in kinds})  # fmt: skip
+KINDS = {
+    **TABLES,
+    **{table: {name: registry.kind(slot, name) for name in registry.names(slot)} for table, slot in SLOTS.items()},
+}
+WORDS = sorted({"name", "sweep", "part", "plugins", "kind", "x", *KINDS} | {
+    field for kinds in KINDS.values() for struct in kinds.values() for field in struct.__struct_fields__
+} | {kind for kinds in KINDS.values() for kind in kinds})  # fmt: skip
 SCALARS = (
     st.none() | st.booleans() | st.integers(-2, 2**65) | st.floats() | st.sampled_from(WORDS) | st.text(max_size=3)
 )

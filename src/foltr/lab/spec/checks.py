@@ -58,7 +58,7 @@ def _check_pairs(setting: Setting) -> str:
     if learner.message == "delta" and getattr(setting.ranker, "flat_start", False):
         return 'ranker.activation = "relu" starts at zero, where pdgd finds no direction; use "sigmoid"'
     return _first(setting, federation, (
-        _check_cohort, _check_sharing, _check_privacy, _check_defence, _check_unlearning, _check_audit, _check_personal,
+        _check_cohort, _check_sharing, _check_defence, _check_privacy, _check_unlearning, _check_audit, _check_personal,
         _check_objective,
     ))  # fmt: skip
 
@@ -228,5 +228,5 @@ def _check_personal(setting: Setting, federation: Federated) -> str:
         return "personal rankers are averaged plainly: use federation.aggregator = fedavg, and no attack"
     count = getattr(kind, "count", 0)
     if count > federation.clients:
-        return f"personal.count = {count} clusters of {federation.clients} clients; use fewer"
+        return f"personal.count = {count} clusters of {federation.clients} clients; use at most {federation.clients}"
     return ""

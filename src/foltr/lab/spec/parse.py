@@ -31,11 +31,17 @@ def read(path: Path, overrides: list[str] | None = None) -> Plan:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
         raise SpecError(f"{path}: not TOML: {problem}") from None
-    return plan(raw, overrides or [], where=str(path), text=text)
+    return plan(raw, overrides or [], where=str(path), text=text, folder=path.parent)
 
 
-def plan(raw: dict[str, Any], overrides: list[str] | None = None, *, where: str = "spec", text: str = "") -> Plan:
-    """A spec given as a dictionary. What an override says wins over the sweep too."""
+def plan(
+    raw: dict[str, Any], overrides: list[str] | None = None, *, where: str = "spec", text: str = "",
+    folder: Path = Path(),
+) -> Plan:  # fmt: skip
+    """A spec given as a dictionary. What an override says wins over the sweep too.
+
+    Paths of plug-ins are relative to `folder`.
+    """
     raw, given = dict(raw), [parsed_override(override) for override in overrides or []]
     for key, value in given:
         raw = _put(raw, key, value)
@@ -50,30 +56,42 @@ def plan(raw: dict[str, Any], overrides: list[str] | None = None, *, where: str 
         point = raw
         for key, value in [*zip(swept, values, strict=True), *given]:
             point = _put(point, key, value) if key.partition(".")[0] not in ("name", "sweep") else point
-        one = setting(point, where=where)
+        one = setting(point, where=where, folder=folder)
         settings += [one] if one not in settings else []
     return Plan(name, settings, text)
 
 
-def setting(raw: dict[str, Any], *, where: str = "spec") -> AnySetting:
+def setting(raw: dict[str, Any], *, where: str = "spec", folder: Path = Path()) -> AnySetting:
     """One point of a sweep, checked; with a table `silo` it is about organisations."""
     if "data" not in raw:
         raise SpecError(f'{where}: data: missing; say which collection: data = {{ name = "mq2007" }}')
-    for path in raw.get("plugins", ()):
-        registry.load_plugin(str(path))
+    plugins = _loaded_plugins(raw.get("plugins", []), where, folder)
     tables = tables_of(raw)
     for key in raw:
         if key not in (*tables, "part", "plugins"):
             raise SpecError(f"{where}: {renamed(key) or f'{key}: no such key; {_known_tables(tables)}'}")
-    made: dict[str, Any] = {table: _table(table, raw.get(table, {}), raw, where) for table in tables}
+    content: dict[str, Any] = {table: _table(table, raw.get(table, {}), raw, where) for table in tables}
     part = str(raw.get("part", ""))
     one: AnySetting
     if "silo" in raw:
-        one = SiloSetting(**made, part=part)
+        one = SiloSetting(**content, part=part)
     else:
-        one = Setting(**made, plugins=tuple(map(str, raw.get("plugins", ()))), part=part)
+        one = Setting(**content, plugins=plugins, part=part)
     check(one, where=where)
     return one
+
+
+def _loaded_plugins(paths: Any, where: str, folder: Path) -> tuple[str, ...]:
+    """The files that register further kinds, loaded, by absolute paths: worker processes load them again."""
+    if not isinstance(paths, list | tuple) or not all(isinstance(path, str) for path in paths):
+        raise SpecError(f'{where}: plugins: expected a list of paths such as ["./my_aggregator.py"], got {paths!r}')
+    files = tuple(str((folder / path).absolute()) for path in paths)
+    for file in files:
+        try:
+            registry.load_plugin(file)
+        except SpecError as problem:
+            raise SpecError(f"{where}: {problem}") from None
+    return files
 
 
 def _table(table: str, content: Any, raw: dict[str, Any], where: str) -> msgspec.Struct:

@@ -116,7 +116,9 @@ SILO_TABLES: dict[str, dict[str, type[msgspec.Struct]]] = {
 
 def tables_of(raw: dict[str, Any]) -> list[str]:
     """The tables of a spec; with a table `silo` it is about organisations."""
-    return list(SILO_TABLES) if "silo" in raw else [*TABLES, *SLOTS]
+    if "silo" in raw:
+        return list(SILO_TABLES)
+    return [table for table in Setting.__struct_fields__ if table in TABLES or table in SLOTS]
 
 
 def struct_of(table: str, kind: str | None, raw: dict[str, Any]) -> type[msgspec.Struct]:
@@ -124,7 +126,7 @@ def struct_of(table: str, kind: str | None, raw: dict[str, Any]) -> type[msgspec
     if "silo" not in raw and table in SLOTS:
         return registry.kind(SLOTS[table], kind or DEFAULTS[table])
     kinds = (SILO_TABLES if "silo" in raw else TABLES)[table]
-    name = next(iter(kinds)) if kind is None else kind
+    name = next(iter(kinds)) if kind is None or "" in kinds else kind
     if name not in kinds:
         raise SpecError(f"no {table} {name!r}; there are {', '.join(kinds)}")
     return kinds[name]
@@ -140,14 +142,13 @@ def stored(plain: dict[str, Any]) -> AnySetting:
     """The setting that `resolved` made plain data of."""
     for path in plain.get("plugins", ()):
         registry.load_plugin(path)
-    made: dict[str, Any] = {}
+    tables: dict[str, Any] = {}
     for table in tables_of(plain):
-        content = dict(plain[table])
-        cls = struct_of(table, content.get("kind"), plain)
-        made[table] = msgspec.convert(content, cls)
+        content = plain[table]
+        tables[table] = msgspec.convert(content, struct_of(table, content.get("kind"), plain))
     if "silo" in plain:
-        return SiloSetting(**made, part=plain["part"])
-    return Setting(**made, plugins=tuple(plain.get("plugins", ())), part=plain["part"])
+        return SiloSetting(**tables, part=plain["part"])
+    return Setting(**tables, plugins=tuple(plain.get("plugins", ())), part=plain["part"])
 
 
 def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
