@@ -2,12 +2,13 @@
 
 import re
 
+import numpy as np
 import pytest
 from forgetting import small
 
 from foltr.errors import SpecError
 from foltr.federation.personalization import LocalOnly
-from foltr.federation.schedule import random_cohort
+from foltr.federation.schedule import random_cohort, round_robin_cohort
 from foltr.lab.simulation.task import Central, Federated
 from foltr.lab.spec.unlearning_checks import check, check_attack
 from foltr.learners.foltr_es import FoltrEs
@@ -73,6 +74,20 @@ def test_a_client_that_no_cohort_drew_has_nothing_to_forget():
     check(rare, **{**SOUND, "forget_clients": [min(drawn)]})
     with pytest.raises(SpecError, match="was in none of the 20 cohorts of 2"):
         check(rare, **{**SOUND, "forget_clients": [min(set(range(1000)) - drawn)]})
+
+
+def test_whoever_took_part_by_round_robin_can_be_forgotten():
+    """Cohorts in turn are others than those at random: 2 rounds of 5 take in everybody but the 2 who are left over."""
+    task = TASK._replace(federation=Federated(12, 5, 2, cohort=5, round_robin=True))
+    cohorts = [round_robin_cohort(12, 5, seed=task.seed, round=round) for round in (1, 2)]
+    took_part = set(np.concatenate(cohorts).tolist())
+    assert len(took_part) == 10
+    for client in range(12):
+        if client in took_part:
+            check(task, forget_clients=[client])
+        else:
+            with pytest.raises(SpecError, match="was in none of the 2 cohorts of 5"):
+                check(task, forget_clients=[client])
 
 
 @pytest.mark.parametrize("z", [0.0, -1.0, 19.0, float("nan")])

@@ -104,9 +104,9 @@ def _finish(start: float, arrivals: Arrivals, rate: float, searches: int, client
     while _rhythm(high, arrivals.day_rhythm) - _rhythm(start, arrivals.day_rhythm) < target:
         high += 1.0
     for _ in range(40):
-        middle = 0.5 * (low + high)
-        reached = _rhythm(middle, arrivals.day_rhythm) - _rhythm(start, arrivals.day_rhythm) >= target
-        low, high = (low, middle) if reached else (middle, high)
+        midpoint = 0.5 * (low + high)
+        reached = _rhythm(midpoint, arrivals.day_rhythm) - _rhythm(start, arrivals.day_rhythm) >= target
+        low, high = (low, midpoint) if reached else (midpoint, high)
     return high
 
 

@@ -6,8 +6,7 @@ import numpy as np
 
 from foltr.errors import SpecError
 from foltr.federation.personalization import Shared
-from foltr.federation.schedule import random_cohort
-from foltr.lab.simulation.task import Federated, Task
+from foltr.lab.simulation.task import Federated, Task, schedule_of
 
 LARGEST_HISTORY = 1 << 30  # bytes of stored updates, all clients together
 
@@ -96,11 +95,10 @@ def _check_steps(federation: Federated, local_steps: int) -> None:
 
 
 def _participants(task: Task, federation: Federated) -> set[int]:
-    if federation.cohort is None or federation.cohort >= federation.clients:
+    schedule = schedule_of(task)
+    if schedule.fixed:
         return set(range(federation.clients))
-    rounds = range(1, federation.rounds + 1)
-    cohorts = [random_cohort(federation.clients, federation.cohort, seed=task.seed, round=round) for round in rounds]
-    return set(np.concatenate(cohorts).tolist())
+    return set(np.concatenate([schedule.members(round).clients for round in schedule.rounds]).tolist())
 
 
 def federated(task: Task) -> Federated:
