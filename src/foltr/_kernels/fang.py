@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from foltr._kernels.compile import kernel
+from foltr._kernels.compile import callee, kernel
 from foltr._kernels.sorting import sort
 from foltr.types import Array
 
@@ -71,7 +71,7 @@ def search_step(
     return step
 
 
-@kernel
+@callee
 def picked(
     gaps: Array, lengths: Array, along: Array, square: float, crafted: int, nearest: int, any_place: bool,
     step: float, room: Array,
@@ -95,7 +95,7 @@ def picked(
     return own <= rival
 
 
-@kernel
+@callee
 def honest_score(gaps: Array, away: float, crafted: int, nearest: int) -> float:
     """Sum of the nearest among sorted gaps (the first is to itself) and so many crafted updates at `away`."""
     score, others, left = 0.0, 1, crafted

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from foltr._kernels.compile import kernel
+from foltr._kernels.compile import callee, kernel
 from foltr._kernels.sorting import weighted_middle
 from foltr.types import Array
 
@@ -13,7 +13,7 @@ _TOLERANCE = 1e-8
 _STEPS = 1000
 
 
-@kernel
+@callee
 def fill_weighted_median(rows: Array, weights: Array, room: Array, point: Array) -> float:
     """Fills point with the weighted coordinate-wise median; returns the typical distance of a client to it."""
     count, column, pull = weights.size, room[1], room[2]
@@ -55,7 +55,7 @@ def weiszfeld(rows: Array, weights: Array, room: Array, coming: Array, point: Ar
     settle(rows, weights, gaps, coming, point)
 
 
-@kernel
+@callee
 def settle(rows: Array, weights: Array, gaps: Array, force: Array, point: Array) -> None:
     """Onto the nearest client, if all others together pull less than it holds (Kuhn 1973): steps only creep there."""
     nearest = 0
@@ -82,7 +82,7 @@ def settle(rows: Array, weights: Array, gaps: Array, force: Array, point: Array)
             point[p] = rows[nearest, p]
 
 
-@kernel
+@callee
 def distance(one: Array, other: Array) -> float:
     total = 0.0
     for p in range(one.size):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from foltr._kernels.compile import inlined, kernel
+from foltr._kernels.compile import callee, inlined, kernel
 from foltr._kernels.rng import mix
 from foltr.types import Array
 
@@ -54,7 +54,7 @@ def delete_from_heaps(entries: Array, sizes: Array, both_ends: bool, number: int
                     break
 
 
-@kernel
+@callee
 def push(heap: Array, size: int, entry: int, both_ends: bool, cell: int) -> int:
     """Enters one entry; a full cell loses its least. Returns how many there are now."""
     if size < heap.size:
@@ -67,7 +67,7 @@ def push(heap: Array, size: int, entry: int, both_ends: bool, cell: int) -> int:
     return size
 
 
-@kernel
+@callee
 def rise(heap: Array, place: int, both_ends: bool, cell: int) -> None:
     while place > 0:
         above = (place - 1) // 2
@@ -77,7 +77,7 @@ def rise(heap: Array, place: int, both_ends: bool, cell: int) -> None:
         place = above
 
 
-@kernel
+@callee
 def sink(heap: Array, place: int, size: int, both_ends: bool, cell: int) -> None:
     while 2 * place + 1 < size:
         below = 2 * place + 1

@@ -1,6 +1,6 @@
 """Votes of the cells of a reverse top-K query, gathered by document; see `silo.rtk_query`."""
 
-from foltr._kernels.compile import kernel
+from foltr._kernels.compile import callee, kernel
 from foltr._kernels.sketch import median
 from foltr.types import Array
 
@@ -48,7 +48,7 @@ def tally(
     return seen
 
 
-@kernel
+@callee
 def fill_medians(
     places: Array, values: Array, rows: Array, seen: int, entries: int, ends: Array, gathered: Array, middle: Array
 ) -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from foltr._kernels.compile import inlined, kernel
+from foltr._kernels.compile import callee, inlined, kernel
 from foltr.types import Array
 
 MOST_COUNT = 65_535
@@ -69,7 +69,7 @@ def tag_of(packed: np.uint64) -> int:
     return int(packed >> np.uint64(48))
 
 
-@kernel
+@callee
 def before(cell: Array, size: int, packed: np.uint64) -> int:
     """How many entries are smaller."""
     low, high = 0, size

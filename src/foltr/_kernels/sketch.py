@@ -1,6 +1,6 @@
 """Adding to count sketches and reading estimates; see `silo.sketch`."""
 
-from foltr._kernels.compile import kernel
+from foltr._kernels.compile import callee, kernel
 from foltr.types import Array
 
 
@@ -33,7 +33,7 @@ def fill_least(cells: Array, columns: Array, found: Array) -> None:
             found[document, term] = least
 
 
-@kernel
+@callee
 def median(values: Array, count: int) -> float:
     """Of the first `count` values, which get sorted; between two middle ones their mean."""
     for i in range(1, count):

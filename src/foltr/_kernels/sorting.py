@@ -1,10 +1,10 @@
 """Sorting and middles in machine code, in buffers that the caller made. Shell's sort, with Knuth's gaps."""
 
-from foltr._kernels.compile import kernel
+from foltr._kernels.compile import callee
 from foltr.types import Array
 
 
-@kernel
+@callee
 def sort(values: Array, count: int) -> None:
     """The first `count` values in rising order."""
     gap = 1
@@ -20,14 +20,14 @@ def sort(values: Array, count: int) -> None:
         gap //= 3
 
 
-@kernel
+@callee
 def middle(values: Array, count: int) -> float:
     """Median of the first `count` values, which get sorted; between two middle ones their mean."""
     sort(values, count)
     return 0.5 * (values[(count - 1) // 2] + values[count // 2])
 
 
-@kernel
+@callee
 def weighted_middle(values: Array, weights: Array, count: int) -> float:
     """The least value that at least half of the weight does not exceed. Sorts both by value."""
     gap, total = 1, 0.0
