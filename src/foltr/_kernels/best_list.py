@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from foltr._kernels.compile import kernel
+from foltr._kernels.compile import callee
 from foltr._kernels.simd import highest, smallest_k
 from foltr._kernels.simd.sizes import GROUP, LANES, PLACE_BITS, SMALLEST
 from foltr._kernels.workspace import Workspace
@@ -13,7 +13,7 @@ from foltr.types import Array
 _LEAST = 1e-290  # how far behind the best a key counts at least: no digit of a place makes it a subnormal
 
 
-@kernel
+@callee
 def best_list(count: int, k: int, workspace: Workspace) -> None:
     """The best of the scored documents, selected without branches and checked; lists that fail the check are sorted.
 
@@ -38,7 +38,7 @@ def best_list(count: int, k: int, workspace: Workspace) -> None:
         top_list(scores, count, k, ranking)
 
 
-@kernel
+@callee
 def _in_order(count: int, k: int, workspace: Workspace) -> bool:
     """Ranks the selected; false if their scores are not in order, or if one that was left out is above the last."""
     scores, ranking, digits = workspace.scores, workspace.ranking, workspace.smallest.view(np.int64)
@@ -56,7 +56,7 @@ def _in_order(count: int, k: int, workspace: Workspace) -> bool:
     return falling and above == listed_above
 
 
-@kernel
+@callee
 def top_list(scores: Array, count: int, k: int, ranking: Array) -> None:
     """The best documents by score; ties stay in the order of the documents."""
     filled = 0

@@ -104,8 +104,8 @@ FOLDER = _prepared_folder()
 class KernelCache:
     """What numba's dispatchers ask for the machine code of one kernel; the interface of numba.core.caching._Cache."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._name = f"{function.__module__}.{function.__qualname__}".replace("<", "").replace(">", "")
+    def __init__(self, function: Callable[..., Any], form: str = "kernel") -> None:
+        self._name = f"{function.__module__}.{function.__qualname__}-{form}".replace("<", "").replace(">", "")
         self._stamp = "" if function.__module__.startswith("foltr._kernels.") else _file_digest(function)
 
     @property

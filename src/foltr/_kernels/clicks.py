@@ -4,13 +4,13 @@ Rank r of an interaction uses two numbers: the first decides the click, the seco
 """
 
 from foltr._kernels.cohort import Candidates, ClickTables
-from foltr._kernels.compile import kernel
+from foltr._kernels.compile import callee
 from foltr._kernels.rng import Stream, uniform_at
 from foltr._kernels.workspace import Workspace
 from foltr.types import Array
 
 
-@kernel
+@callee
 def click_list(
     labels: Array, listed: Candidates, users: ClickTables, user: int, stream: Stream, position: int,
     workspace: Workspace,

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foltr._kernels.compile import inlined, kernel
+from foltr._kernels.compile import callee, inlined
 from foltr._kernels.metrics import ideal_dcg
 from foltr._kernels.rng import QUERIES, USERS, Stream, address, uniform_at
 from foltr.metrics import gain_table
@@ -68,7 +68,7 @@ def candidates_of(data: Collection, query: int, k: int) -> Candidates:
     return Candidates(query, first, count, min(k, count))
 
 
-@kernel
+@callee
 def drawn_query(cohort: Cohort, c: int, stream: Stream, index: int) -> int:
     """The query that a number of a stream draws from a client's pool."""
     size = cohort.pool_stop[c] - cohort.pool_start[c]
@@ -76,13 +76,13 @@ def drawn_query(cohort: Cohort, c: int, stream: Stream, index: int) -> int:
     return query
 
 
-@kernel
+@callee
 def first_query(cohort: Cohort, c: int, where: Address) -> int:
     """The query of a client's first step."""
     return drawn_query(cohort, c, address(where.seed, where.round, cohort.clients[c], QUERIES), where.first_step)
 
 
-@kernel
+@callee
 def next_query(cohort: Cohort, c: int, step: int, where: Address, stream: Stream) -> int:
     """The query after this one: the client's next, or the first of the next client who has one."""
     if step + 1 < cohort.steps[c]:
@@ -93,7 +93,7 @@ def next_query(cohort: Cohort, c: int, step: int, where: Address, stream: Stream
     return first_query(cohort, following if following < cohort.clients.size else c, where)
 
 
-@kernel
+@callee
 def user_at(cohort: Cohort, c: int, step: int, users: ClickTables, where: Address) -> int:
     """Who searches in a client's step."""
     user: int = cohort.users[c]
@@ -103,7 +103,7 @@ def user_at(cohort: Cohort, c: int, step: int, users: ClickTables, where: Addres
     return user
 
 
-@kernel
+@callee
 def list_ndcg(data: Collection, listed: Candidates, ranking: Array) -> float:
     """nDCG@10 of a displayed list; 0 where nothing is relevant."""
     if data.ideal[listed.query] == 0.0:
@@ -114,7 +114,7 @@ def list_ndcg(data: Collection, listed: Candidates, ranking: Array) -> float:
     return total / data.ideal[listed.query]
 
 
-@kernel
+@callee
 def first_click(clicks: Array, k: int) -> float:
     """MaxRR: 1 / rank of the first click within 10, 0 without one."""
     first = np.inf

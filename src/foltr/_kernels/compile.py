@@ -1,37 +1,53 @@
 """How kernels are compiled: typed, cached, without Python objects or allocations.
 
-Kernels let other threads run meanwhile. Sums may be reordered so that the processor can add several terms at once; NaN
-and infinity keep their meaning.
+`kernel` marks what Python calls, `callee` what kernels call, `inlined` small functions of numbers that become part of
+their callers. Other threads run meanwhile. Sums may be reordered so that the processor can add several terms at once;
+NaN and infinity keep their meaning.
 """
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
+import numpy as np
 
 from foltr._kernels.cache import KernelCache
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # No reference counts: a kernel works in arrays that its caller allocated, and never allocates one.
-OPTIONS = {
+_OPTIONS = {
     "nogil": True,
     "_nrt": False,
     "forceinline": True,  # one copy of every sum: compiled here or read from the cache, its digits are the same
     "fastmath": {"reassoc", "contract", "nsz", "arcp"},
     "error_model": "numpy",
+    "no_cfunc_wrapper": True,
 }
+ZERO: Any = np.int64(0)  # as an argument of callees: a literal 0 is a type of its own, for which they compile again
+# Code that converts a Python call's arguments is a third of the compile time of functions that take many arrays.
+CALLEE_OPTIONS = {**_OPTIONS, "no_cpython_wrapper": True}
 
 
 def kernel(function: Function) -> Function:
     """Compile `function` to machine code at its first call."""
-    compiled = numba.njit(**OPTIONS)(function)
+    compiled = numba.njit(**_OPTIONS)(function)
     compiled._cache = KernelCache(function)
     return compiled
 
 
+def callee(function: Function) -> Function:
+    """Compile `function` for kernels that call it. A call from Python, as in tests, compiles a kernel of its own."""
+    compiled = numba.njit(**CALLEE_OPTIONS)(function)
+    compiled._cache = KernelCache(function, "callee")
+    from_python = kernel(function)
+    compiled.add_overload = lambda result: compiled.overloads.update({tuple(result.signature.args): result})
+    compiled._compile_for_args = lambda *_, **__: from_python
+    return compiled
+
+
 def inlined(function: Function) -> Function:
-    """Compile a small function of numbers into the kernels that call it."""
-    compiled = numba.njit(**OPTIONS, inline="always")(function)
+    """Make a small function of numbers part of the kernels that call it."""
+    compiled = numba.njit(**_OPTIONS, inline="always")(function)
     compiled._cache = KernelCache(function)
     return compiled

@@ -16,7 +16,7 @@ from foltr._kernels.cohort import (
     list_ndcg,
     user_at,
 )
-from foltr._kernels.compile import kernel
+from foltr._kernels.compile import ZERO, callee, kernel
 from foltr._kernels.prefetching import ahead, fetch
 from foltr._kernels.rankers import RankerRecord, score_list
 from foltr._kernels.rng import CLICKS, PERTURBATION, PRIVATISE, QUERIES, Stream, address, uniform_at
@@ -70,7 +70,7 @@ def measure_clients(
         steps = cohort.steps[c]
         half = (steps + 1) // 2 if learner.antithetic else steps
         values[0], values[1] = 0.0, 0.0
-        coming = drawn_query(cohort, c, queries_at, 0)
+        coming = drawn_query(cohort, c, queries_at, ZERO)
         for step in range(steps):
             side = 0 if step < half else 1
             if step == 0 or step == half:
@@ -93,7 +93,7 @@ def measure_clients(
             values[side] += learner.outcomes[outcome] / (half if side == 0 else steps - half)
 
 
-@kernel
+@callee
 def fill_perturbation(stream: Stream, normals: Array, perturbation: Array) -> None:
     """Standard normal numbers of a client's public stream; normals: a workspace of whole NORMALS."""
     fill_normals(stream[0], stream[1], (perturbation.size + NORMALS - 1) // NORMALS, normals)
@@ -116,7 +116,7 @@ def perturbations(clients: Array, *, size: int, seed: int, round: int) -> Array:
     return rows
 
 
-@kernel
+@callee
 def reported_outcome(outcome: int, learner: Objective, stream: Stream, position: int) -> int:
     """Randomised response; see `learners.foltr_es.randomised`."""
     if uniform_at(stream[0], stream[1], position) < learner.p:
@@ -125,7 +125,7 @@ def reported_outcome(outcome: int, learner: Objective, stream: Stream, position:
     return other + 1 if other >= outcome else other
 
 
-@kernel
+@callee
 def outcome_number(clicks: Array, k: int, by_pattern: bool) -> int:
     """See `learners.foltr_es.outcome_of`."""
     pattern = 0

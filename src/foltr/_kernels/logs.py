@@ -22,7 +22,7 @@ from foltr._kernels.cohort import (
     list_ndcg,
     user_at,
 )
-from foltr._kernels.compile import kernel
+from foltr._kernels.compile import callee, kernel
 from foltr._kernels.normalizers import weigh_list
 from foltr._kernels.pdgd import DRAWS, PdgdStep, pair_weights, scale_weights
 from foltr._kernels.plackett_luce import draw_list
@@ -81,7 +81,7 @@ def train_logged(
                 add_gradient(data.features, reach, theta, ranker, workspace, theta)
 
 
-@kernel
+@callee
 def search(
     data: Collection, cohort: Cohort, c: int, step: int, listed: Candidates, users: ClickTables, where: Address,
     workspace: Workspace,

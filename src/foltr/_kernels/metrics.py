@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from foltr._kernels.aligned import aligned_zeros
-from foltr._kernels.compile import inlined, kernel
+from foltr._kernels.compile import callee, inlined, kernel
 from foltr._kernels.simd import fill_keys, highest_in_lanes
 from foltr._kernels.simd.sizes import LANES, SCORE_PLACE_BITS
 from foltr.metrics import gain_table
@@ -67,7 +67,7 @@ def add_quality(
                 _add_lists(grades, lanes, ideal[q], gains, workspace, totals[:, ranker:])
 
 
-@kernel
+@callee
 def _add_lists(grades: Array, lanes: int, ideal: float, gains: Array, workspace: LaneWorkspace, totals: Array) -> None:
     """Takes the highest key of every lane away, rank by rank."""
     rows = (grades.size + 3) // 4 * 4

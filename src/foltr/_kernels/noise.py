@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from foltr._kernels.compile import kernel
+from foltr._kernels.compile import callee, kernel
 from foltr._kernels.rng import NOISE, address, uniform_at
 from foltr.types import Array
 
@@ -38,7 +38,7 @@ def add_gamma_shares(rows: Array, clients: Array, scale: float, shape: float, se
             rows[c, p] += scale * (plus - minus)
 
 
-@kernel
+@callee
 def gamma_at(start: np.uint64, stride: np.uint64, position: int, shape: float, nothing: float) -> float:
     """Gamma(shape, 1) for shape <= 1: Gamma(shape + 1) * U^(1/shape), the first as Marsaglia and Tsang (2000) do it."""
     first = uniform_at(start, stride, position)

@@ -4,21 +4,22 @@ import math
 
 import numpy as np
 
-from foltr._kernels.compile import kernel
+from foltr._kernels.compile import callee
 from foltr._kernels.exponential import exp_of_nonpositive
 from foltr._kernels.workspace import Workspace
 
 UNDERFLOW = 1e-100  # of the largest mass: where a listed document has less, ranks get shifts of their own
 
 
-@kernel
+@callee
 def weigh_list(count: int, k: int, workspace: Workspace) -> None:
     """For a given list what `draw_list` leaves for a drawn one.
 
     Summed from the last rank upwards, so that nothing is ever subtracted.
     """
-    scores, ranking, listed = workspace.scores, workspace.ranking, workspace.listed
-    mark(k, True, workspace)
+    scores, ranking, listed = workspace.scores, workspace.ranking, workspace.listed  # none is listed between lists
+    for rank in range(k):
+        listed[ranking[rank]] = True
     top = -np.inf
     for i in range(count):
         top = max(top, scores[i])
@@ -33,20 +34,22 @@ def weigh_list(count: int, k: int, workspace: Workspace) -> None:
         remaining += workspace.chosen[rank]
         workspace.normalizers[rank] = remaining
         workspace.shifts[rank] = top
-    mark(k, False, workspace)
+    for rank in range(k):
+        listed[ranking[rank]] = False
     if underflow:
         weigh_across_scales(count, k, workspace)
 
 
-@kernel
+@callee
 def weigh_across_scales(count: int, k: int, workspace: Workspace) -> None:
     """The same where the mass of a listed document underflows: a list that was drawn once need not be likely now.
 
     A rank's shift is the best score that remains there, less the rank: no two are alike, so that `pair_weights`
     compares scores and not masses.
     """
-    scores, ranking, listed = workspace.scores, workspace.ranking, workspace.listed
-    mark(k, True, workspace)
+    scores, ranking, listed = workspace.scores, workspace.ranking, workspace.listed  # none is listed between lists
+    for rank in range(k):
+        listed[ranking[rank]] = True
     top = scores[ranking[k - 1]]
     for i in range(count):
         if not listed[i]:
@@ -55,7 +58,8 @@ def weigh_across_scales(count: int, k: int, workspace: Workspace) -> None:
     for i in range(count):
         if not listed[i]:
             remaining += exp_of_nonpositive(scores[i] - top)
-    mark(k, False, workspace)
+    for rank in range(k):
+        listed[ranking[rank]] = False
     for rank in range(k - 1, -1, -1):
         score = scores[ranking[rank]]
         if score > top:
@@ -66,10 +70,3 @@ def weigh_across_scales(count: int, k: int, workspace: Workspace) -> None:
         workspace.chosen[rank] = mass * stretch
         workspace.normalizers[rank] = remaining * stretch
         workspace.shifts[rank] = top - rank
-
-
-@kernel
-def mark(k: int, listed: bool, workspace: Workspace) -> None:
-    """Which documents are in the list; none is marked between lists."""
-    for rank in range(k):
-        workspace.listed[workspace.ranking[rank]] = listed

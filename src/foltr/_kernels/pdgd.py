@@ -21,7 +21,7 @@ from foltr._kernels.cohort import (
     next_query,
     user_at,
 )
-from foltr._kernels.compile import kernel
+from foltr._kernels.compile import ZERO, callee, kernel
 from foltr._kernels.plackett_luce import draw_list
 from foltr._kernels.prefetching import ahead, fetch
 from foltr._kernels.rankers import RankerRecord, add_gradient, score_list
@@ -58,7 +58,7 @@ def train_clients(
 ) -> None:  # fmt: skip
     """Fills the clients' parameters after their local steps, and the online metrics of each interaction."""
     own, k = workspace.own, users.click.shape[1]
-    coming = first_query(cohort, 0, where)
+    coming = first_query(cohort, ZERO, where)
     for c in range(cohort.clients.size):
         begun = training.starts[min(c, training.starts.shape[0] - 1)]
         for p in range(begun.size):
@@ -99,7 +99,7 @@ def train_clients(
             training.trained[c, p] = own[p]
 
 
-@kernel
+@callee
 def pair_weights(k: int, all_shown: bool, workspace: Workspace) -> int:
     """Sum of pair weights for each displayed document; returns how many of them are in pairs, counted from the top."""
     clicks, weights, positives, negatives = (
@@ -108,7 +108,7 @@ def pair_weights(k: int, all_shown: bool, workspace: Workspace) -> int:
         workspace.positives,
         workspace.negatives,
     )
-    last, won, lost = -1, 0, 0
+    last, won, lost = -1, ZERO, ZERO
     for rank in range(k):
         weights[rank] = 0.0
         last = rank if clicks[rank] else last
@@ -137,7 +137,7 @@ def pair_weights(k: int, all_shown: bool, workspace: Workspace) -> int:
     return reach
 
 
-@kernel
+@callee
 def weigh_pairs(won: int, lost: int, reach: int, workspace: Workspace) -> None:
     """rho * sigma' of every pair, several at a time."""
     pairs = workspace.pairs
@@ -152,7 +152,7 @@ def weigh_pairs(won: int, lost: int, reach: int, workspace: Workspace) -> None:
         weigh_lanes(pairs, some, workspace.normalizers, workspace.inverse, reach, workspace.pair_weights)
 
 
-@kernel
+@callee
 def weigh_pairs_across_scales(won: int, lost: int, workspace: Workspace) -> None:
     at = 0
     for winner in workspace.positives[:won]:
@@ -162,7 +162,7 @@ def weigh_pairs_across_scales(won: int, lost: int, workspace: Workspace) -> None
             at += 1
 
 
-@kernel
+@callee
 def pair_weight_across_scales(i: int, j: int, workspace: Workspace) -> float:
     """rho * sigma' of the documents at ranks i < j from scores, where the shift changed somewhere in the list."""
     upper, lower = workspace.scores[workspace.ranking[i]], workspace.scores[workspace.ranking[j]]
@@ -174,7 +174,7 @@ def pair_weight_across_scales(i: int, j: int, workspace: Workspace) -> float:
     return ratio / ((1.0 + ratio) * (1.0 + ratio) * (1.0 + odds))
 
 
-@kernel
+@callee
 def scale_weights(data: Collection, listed: Candidates, reach: int, learning_rate: float, workspace: Workspace) -> None:
     """Fills the steps of the first ranks, and where their features begin."""
     for rank in range(reach):
@@ -182,7 +182,7 @@ def scale_weights(data: Collection, listed: Candidates, reach: int, learning_rat
         workspace.steps[rank] = learning_rate * workspace.weights[rank]
 
 
-@kernel
+@callee
 def scale_back(parameters: Array, radius: float) -> None:
     """To an L2 norm of at most `radius`."""
     square = 0.0

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from foltr._kernels.best_list import top_list
-from foltr._kernels.compile import kernel
+from foltr._kernels.compile import callee
 from foltr._kernels.normalizers import UNDERFLOW, weigh_across_scales
 from foltr._kernels.prefetching import Ahead, fetch
 from foltr._kernels.rng import Stream, uniform_at
@@ -18,7 +18,7 @@ from foltr._kernels.simd.sizes import BLOCK, GROUP, LANES, PLACE_BITS, SMALLEST
 from foltr._kernels.workspace import Workspace
 
 
-@kernel
+@callee
 def draw_list(count: int, k: int, stream: Stream, position: int, workspace: Workspace, coming: Ahead) -> None:
     """A Plackett-Luce list of the scored documents, with the masses and normalizers that pair weights need."""
     scores, mass, keys = workspace.scores, workspace.mass, workspace.keys
@@ -54,7 +54,7 @@ def draw_list(count: int, k: int, stream: Stream, position: int, workspace: Work
         draw_across_scales(count, k, stream, position, workspace)
 
 
-@kernel
+@callee
 def draw_across_scales(count: int, k: int, stream: Stream, position: int, workspace: Workspace) -> None:
     """The same list by logarithms, where the mass of a listed document underflows beside the best.
 

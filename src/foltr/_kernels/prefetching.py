@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from foltr._kernels.aligned import LINE
-from foltr._kernels.compile import kernel
+from foltr._kernels.compile import callee
 from foltr._kernels.simd import prefetch
 from foltr.types import Array
 
@@ -19,13 +19,13 @@ class Ahead(NamedTuple):
     end: int
 
 
-@kernel
+@callee
 def ahead(features: Array, first: int, last: int) -> Ahead:
     """Documents first .. last."""
     return Ahead(features.reshape(-1), first * features.shape[1], last * features.shape[1])
 
 
-@kernel
+@callee
 def fetch(coming: Ahead, portion: int) -> None:
     """Prefetches a portion. Scoring needs no prefetch of its own: it reads in order, which processors predict."""
     begin = coming.begin + portion * _PORTION

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numba.extending import overload
 
-from foltr._kernels.compile import OPTIONS, inlined, kernel
+from foltr._kernels.compile import CALLEE_OPTIONS, callee, inlined
 from foltr._kernels.exponential import sigmoid
 from foltr._kernels.simd import add_rows, dots, unit_sums
 from foltr._kernels.simd.sizes import ROWS, UNITS
@@ -56,7 +56,7 @@ def _by_ranker(choices: dict[type, Callable[..., Any]]) -> Callable[..., Any]:
     def chosen(*arguments: Any) -> Any:  # noqa: ARG001
         raise TypeError("to be called by kernels")
 
-    @overload(chosen, jit_options=OPTIONS, strict=False)  # type: ignore[untyped-decorator]
+    @overload(chosen, jit_options=CALLEE_OPTIONS, strict=False)  # type: ignore[untyped-decorator]
     def choose(*types: Any) -> Callable[..., Any]:
         (kind,) = (one.instance_class for one in types if getattr(one, "instance_class", None) in choices)
         return choices[kind]
@@ -132,7 +132,7 @@ def _score_mlp(
             workspace.scores[document + row] = total
 
 
-@kernel
+@callee
 def transpose(theta: Array, hidden: int, width: int, every: int, transposed: Array) -> None:
     """Weights by feature instead of by unit, as float32; some units at a time, so that whole cache lines are used."""
     for block in range(0, hidden, UNITS):
@@ -170,7 +170,7 @@ _add_gradient = _by_ranker(
 )
 
 
-@kernel
+@callee
 def score_list(
     features: Array, first: int, count: int, theta: Array, ranker: RankerRecord, workspace: Workspace
 ) -> None:
@@ -178,7 +178,7 @@ def score_list(
     _score(features, first, count, theta, ranker, workspace)
 
 
-@kernel
+@callee
 def add_gradient(
     features: Array, count: int, theta: Array, ranker: RankerRecord, workspace: Workspace, out: Array
 ) -> None:

@@ -1,15 +1,18 @@
 """The compiled form of `foltr.rng`: the same numbers at the same addresses, for kernels."""
 
 import math
+from typing import Any
 
 import numpy as np
 
-from foltr._kernels.compile import inlined, kernel
+from foltr._kernels.compile import callee, inlined, kernel
 from foltr.rng import FIRST_FACTOR, PURPOSES, SECOND_FACTOR
 from foltr.types import Array
 
+# Not Python integers: numba takes those for literal types, and would compile `address` for each of them.
+_NUMBERS: list[Any] = [np.int64(number) for number in PURPOSES.values()]
 QUERIES, RANKING, CLICKS, NOISE, PRIVATISE, COHORT, PERTURBATION, START, DATA, CHOICE, USERS, PARTITION, ATTACK = (
-    PURPOSES.values()
+    _NUMBERS
 )
 
 Stream = tuple[np.uint64, np.uint64]  # start and stride, as `address` has them
@@ -26,7 +29,7 @@ def mix(word: np.uint64) -> np.uint64:
     return word ^ (word >> np.uint64(31))
 
 
-@kernel
+@callee
 def address(seed: int, round: int, client: int, purpose: int) -> tuple[np.uint64, np.uint64]:
     """Start and stride of a stream; the stride is odd, so that no number repeats within 2^64."""
     word = mix(np.uint64(seed) + _GOLDEN)
@@ -48,7 +51,7 @@ def fill_uniform(start: np.uint64, stride: np.uint64, first: int, out: Array) ->
         out[i] = uniform_at(start, stride, first + i)
 
 
-@kernel
+@callee
 def fill_normal(start: np.uint64, stride: np.uint64, first: int, out: Array) -> None:
     """Standard normal numbers in pairs (Box and Muller); number i uses the uniforms of its pair."""
     for i in range(0, out.size, 2):

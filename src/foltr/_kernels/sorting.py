@@ -1,10 +1,10 @@
 """Sorting and medians in machine code, in the caller's buffers: Shell sort with Knuth's increments."""
 
-from foltr._kernels.compile import kernel
+from foltr._kernels.compile import callee
 from foltr.types import Array
 
 
-@kernel
+@callee
 def sort(values: Array, count: int) -> None:
     """The first `count` values in rising order."""
     increment = 1
@@ -20,14 +20,14 @@ def sort(values: Array, count: int) -> None:
         increment //= 3
 
 
-@kernel
+@callee
 def median(values: Array, count: int) -> float:
     """Median of the first `count` values, which get sorted; of an even number the mean of the two central ones."""
     sort(values, count)
     return 0.5 * (values[(count - 1) // 2] + values[count // 2])
 
 
-@kernel
+@callee
 def weighted_median(values: Array, weights: Array, count: int) -> float:
     """The smallest value that at least half of the weight does not exceed. Sorts both by value."""
     increment, total = 1, 0.0

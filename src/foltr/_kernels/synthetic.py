@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from foltr._kernels.compile import kernel
+from foltr._kernels.compile import callee, kernel
 from foltr._kernels.rng import DATA, address, fill_normal, mix, uniform_at
 from foltr.types import Array
 
@@ -32,7 +32,7 @@ _QUARTER = 2**16 - 1
 _TO_UNIT_VARIANCE = math.sqrt(3.0) / 2.0**16  # four even numbers up to 2^16 have variance 4 * 2^32 / 12
 
 
-@kernel
+@callee
 def bell(word: np.uint64) -> float:
     """Mean 0, variance 1, a bell good enough for noise: the sum of the four quarters of a random word."""
     quarter = np.uint64(_QUARTER)

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from foltr._kernels.compile import inlined, kernel
+from foltr._kernels.compile import callee, inlined
 from foltr._kernels.rng import fill_normal, mix
 from foltr._kernels.simd.sizes import BLOCK, GROUP, LANES, NORMALS, PLACE_BITS, ROWS, SCORE_PLACE_BITS, SMALLEST, UNITS
 from foltr.types import Array
@@ -20,7 +20,7 @@ _ZERO, _TOP = 2.0**-1000, 2.0**1000  # stand for a score of 0, and for infinity
 _SUMS = 2 * LANES  # of float32 products: product j goes into sum j % _SUMS
 
 
-@kernel
+@callee
 def dots(flat: Array, rows: tuple[int, int, int, int], weights: Array, out: Array, place: int) -> None:
     """See `products.dots`."""
     for r in range(ROWS):
@@ -31,7 +31,7 @@ def dots(flat: Array, rows: tuple[int, int, int, int], weights: Array, out: Arra
         out[place + r] = total
 
 
-@kernel
+@callee
 def _sum(flat: Array, row: int, weights: Array, first: int) -> np.float32:
     total = np.float32(0.0)
     for j in range(first, weights.size, _SUMS):
@@ -45,7 +45,7 @@ def _fused(x: np.float32, y: np.float32, total: np.float32) -> np.float32:
     return np.float32(np.float64(x) * np.float64(y) + np.float64(total))
 
 
-@kernel
+@callee
 def unit_sums(
     flat: Array, rows: tuple[int, int, int, int], width: int, weights: Array, units: int, first: int, out: Array,
     at: int,
@@ -61,7 +61,7 @@ def unit_sums(
                 sums[u] = _fused(value, block[u], np.float32(sums[u]))
 
 
-@kernel
+@callee
 def add_rows(flat: Array, rows: Array, weights: Array, count: int, out: Array) -> None:
     """See `products.add_rows`."""
     for r in range(count):
@@ -70,7 +70,7 @@ def add_rows(flat: Array, rows: Array, weights: Array, count: int, out: Array) -
             out[p] += weight * np.float64(row[p])
 
 
-@kernel
+@callee
 def weigh_pairs(pairs: Array, place: int, normalizers: Array, inverse: Array, reach: int, out: Array) -> None:
     """See `pair_weights.weigh_pairs`."""
     for at in range(place, place + LANES):
@@ -82,7 +82,7 @@ def weigh_pairs(pairs: Array, place: int, normalizers: Array, inverse: Array, re
         out[at] = upper * lower / (both * both * (1.0 + odds))
 
 
-@kernel
+@callee
 def highest(scores: Array, blocks: int) -> float:
     """See `normalizers.highest`."""
     best: float = scores[0]
@@ -91,7 +91,7 @@ def highest(scores: Array, blocks: int) -> float:
     return best
 
 
-@kernel
+@callee
 def mass_above(mass: Array, keys: Array, blocks: int, limit: float) -> float:
     """See `normalizers.mass_above`."""
     total = 0.0
@@ -100,7 +100,7 @@ def mass_above(mass: Array, keys: Array, blocks: int, limit: float) -> float:
     return total
 
 
-@kernel
+@callee
 def exponential_race(
     first: int, scores: Array, shift: float, word: np.uint64, stride: np.uint64, mass: Array, keys: Array
 ) -> None:
@@ -117,7 +117,7 @@ def exponential_race(
         keys[first + i] = np.int64((bits & ~np.int64(PLACE_BITS)) | np.int64(first + i)).view(np.float64)
 
 
-@kernel
+@callee
 def smallest_k(keys: Array, groups: int, limit: float, out: Array) -> None:
     """See `selection.smallest_k`."""
     for rank in range(SMALLEST):
@@ -132,13 +132,13 @@ def smallest_k(keys: Array, groups: int, limit: float, out: Array) -> None:
             out[at] = key
 
 
-@kernel
+@callee
 def fill_normals(word: np.uint64, stride: np.uint64, groups: int, out: Array) -> None:
     """See `normals.fill_normals`."""
     fill_normal(word, stride, 0, out[: groups * NORMALS])
 
 
-@kernel
+@callee
 def fill_keys(scores: Array, first: int, count: int, column: int, keys: Array) -> None:
     """See `keys.fill_keys`."""
     for document in range(count):
@@ -152,7 +152,7 @@ def fill_keys(scores: Array, first: int, count: int, column: int, keys: Array) -
             keys[document, lane] = np.int64(np.float64(value).view(np.int64) | np.int64(place)).view(np.float64)
 
 
-@kernel
+@callee
 def highest_in_lanes(keys: Array, rows: int, best: Array) -> None:
     """See `keys.highest_in_lanes`."""
     for lane in range(LANES):
