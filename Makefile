@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export FOLTR_DATA ?= $(wildcard $(abspath ../shared/data))
 
-.PHONY: demo test check slow bench clean
+.PHONY: demo test check slow lowest bench clean
 
 demo: .venv/installed
 	$(BIN)/foltr demo
@@ -15,9 +15,14 @@ check: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
 
 slow: .venv/installed
 	$(BIN)/python -m pytest -m slow
+
+# the lowest numba of the declared range
+lowest: .venv-lowest/installed
+	.venv-lowest/bin/python -m pytest tests/golden tests/core/test_engines.py tests/core/test_intrinsics.py
 
 bench: .venv/installed
 	$(BIN)/foltr bench
@@ -27,5 +32,10 @@ bench: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
 
+.venv-lowest/installed: pyproject.toml
+	test -x .venv-lowest/bin/python || $(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' 'numba==0.60.*'
+	touch $@
+
 clean:
-	rm -rf .venv
+	rm -rf .venv .venv-lowest
