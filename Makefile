@@ -15,7 +15,6 @@ check: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports --no-cache
 
 slow: .venv/installed
 	$(BIN)/python -m pytest -m slow
