@@ -137,13 +137,15 @@ lists = st.integers(1, 12).flatmap(
 
 @pytest.mark.parametrize("spread", [1.0, 30.0, 400.0, 1e4])
 @given(drawn=lists)
-def test_masses_of_a_given_list_are_right_whatever_the_scores(spread, drawn):
+def test_normalizers_of_a_given_list_are_right_whatever_the_scores(spread, drawn):
     scores, ranking = spread * np.array(drawn[0]), np.array(drawn[1][: drawn[2]])
     workspace = weighed(scores, ranking)
     for rank in range(len(ranking)):
         exact = log_mass(np.delete(scores, ranking[:rank]))
-        assert np.log(workspace.masses[rank]) + workspace.shifts[rank] == pytest.approx(exact, abs=1e-9 * (1 + spread))
-        assert workspace.masses[rank] >= workspace.chosen[rank] > 0
+        assert np.log(workspace.normalizers[rank]) + workspace.shifts[rank] == pytest.approx(
+            exact, abs=1e-9 * (1 + spread)
+        )
+        assert workspace.normalizers[rank] >= workspace.chosen[rank] > 0
 
 
 @pytest.mark.parametrize("spread", [1.0, 30.0, 400.0, 1e4])

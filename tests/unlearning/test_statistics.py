@@ -21,9 +21,9 @@ def slowly(log):
     """Pair by pair."""
     matrix, vector = np.zeros((6, 6)), np.zeros(6)
     for query, ranking, clicks in zip(log.queries, log.rankings, log.clicks, strict=True):
-        shown = ranking >= 0
-        rows = TASK.train.features[TASK.train.offsets[query] + ranking[shown]].astype(float)
-        pairs = preferences(clicks[shown])
+        listed = ranking >= 0
+        rows = TASK.train.features[TASK.train.offsets[query] + ranking[listed]].astype(float)
+        pairs = preferences(clicks[listed])
         for positive, negative in pairs:
             difference = rows[positive] - rows[negative]
             matrix += np.outer(difference, difference) / len(pairs)
@@ -33,9 +33,9 @@ def slowly(log):
 
 def test_pairs_are_those_of_pdgd_and_weigh_one_together():
     clicks = np.array([[0, 1, 0, 0, 0], [0, 0, 0, 0, 0], [1, 1, 0, 0, 1], [1, 0, 0, 0, 0]], dtype=bool)
-    graph = pair_graph(clicks, shown=np.array([5, 5, 5, 1]))
-    for weights, row, shown in zip(graph, clicks, (5, 5, 5, 1), strict=True):
-        expected = preferences(row[:shown])
+    graph = pair_graph(clicks, lengths=np.array([5, 5, 5, 1]))
+    for weights, row, length in zip(graph, clicks, (5, 5, 5, 1), strict=True):
+        expected = preferences(row[:length])
         assert set(zip(*np.nonzero(weights), strict=True)) == set(expected)
         assert weights[weights > 0] == pytest.approx(1 / len(expected)) if expected else not weights.any()
 

@@ -7,7 +7,8 @@ minimise sum weight * (theta . (x_w - x_l) - 1)^2 + ridge * ||theta||^2, which i
 
 Pairs are PDGD's. The pairs of a search weigh 1 together: no weight depends on a model, so a client's sums are its own
 whatever the others did. Tried on the validation queries of one fold of MQ2007, one seed: on logs of an honest
-federation pairs of weight 1 each were worse, and pairs whose winner stands below its loser ranked upside down.
+federation pairs of weight 1 each were worse, and pairs whose clicked document stands below the other ranked upside
+down.
 
 Differs from the paper: not in S2.
 """
@@ -51,11 +52,11 @@ def solve(sums: Sums, *, ridge: float) -> Array:
     return np.linalg.solve(sums.matrix + ridge * np.eye(len(sums.vector)), sums.vector)
 
 
-def pair_graph(clicks: Array, shown: Array) -> Array:
-    """[rows, k, k] weight of the pair at two ranks, winner first; clicks [rows, k], list lengths [rows]."""
+def pair_graph(clicks: Array, lengths: Array) -> Array:
+    """[rows, k, k] weight of the pair at two ranks, the clicked one first; clicks [rows, k], list lengths [rows]."""
     ranks = np.arange(clicks.shape[1])
     last = np.where(clicks, ranks, -1).max(axis=1)
-    reach = np.where(last < 0, 0, np.minimum(last + 2, shown))  # losers end one below the last click
+    reach = np.where(last < 0, 0, np.minimum(last + 2, lengths))  # negatives end one below the last click
     negative = ~clicks & (ranks < reach[:, None])
     pairs = clicks[:, :, None] & negative[:, None, :]
     return pairs / np.maximum(pairs.sum(axis=(1, 2), keepdims=True), 1)
