@@ -215,3 +215,12 @@ def test_searches_are_a_poisson_process_that_follows_the_day():
     assert kstest(daily % 1.0, share_until).pvalue > 1e-3
     assert kstest(daily % 1.0, "uniform").pvalue < 1e-9  # and a rhythm that did nothing would be noticed
     assert abs(len(daily) / daily[-1] - 1.0) < far(1e-3) / np.sqrt(len(daily))  # one a day, with or without rhythm
+
+
+def test_only_versions_that_somebody_still_starts_from_are_kept():
+    """The oldest version of a round is the least that it or a later round needs."""
+    arrivals = Arrivals(clients=12, interactions=2, seed=5)
+    schedule = buffered(arrivals, buffer=3, releases=40)
+    members = [schedule.members(round) for round in schedule.rounds]
+    for place, one in enumerate(members):
+        assert one.oldest_version == min(int(later.base_versions.min()) for later in members[place:])

@@ -50,10 +50,12 @@ def buffered(arrivals: Arrivals, *, buffer: int, releases: int, max_releases: in
             f"{max_releases} times each; use fewer releases, a smaller buffer or a larger privacy.releases"
         )
     clients, versions = _filled(arrivals, buffer, releases, max_releases)
+    oldest = np.minimum.accumulate(versions.min(axis=1)[::-1])[::-1]  # [releases]
 
     def members(round: int) -> Members:
         chosen = clients[round - 1]
-        return Members(chosen, interactions_of(chosen, arrivals.interactions), versions[round - 1])
+        interactions = interactions_of(chosen, arrivals.interactions)
+        return Members(chosen, interactions, versions[round - 1], int(oldest[round - 1]))
 
     return Schedule(range(1, releases + 1), members, fixed=False)
 

@@ -116,6 +116,8 @@ def _models(state: ServerState, members: Members, versions: dict[int, Array]) ->
     if members.base_versions is None:
         return state.parameters if state.personal is None else state.personal.models
     versions[state.version] = state.parameters
+    for version in [version for version in versions if version < members.oldest_version]:
+        del versions[version]  # nobody starts from it any more
     return np.stack([versions[version] for version in members.base_versions.tolist()])
 
 

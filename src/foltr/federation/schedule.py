@@ -20,6 +20,7 @@ class Members(NamedTuple):
     clients: Array  # [n] rising
     interactions: Array  # [n]
     base_versions: Array | None = None  # [n] that each starts from; None: the newest
+    oldest_version: int = 0  # that this round or a later one starts from
 
 
 class Schedule(NamedTuple):

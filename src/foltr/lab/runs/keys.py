@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from foltr import registry
+from foltr._kernels.machine import USE_SIMD
 from foltr.errors import SpecError
 from foltr.lab.runs.closure import SourceOf, code_in, import_closure, is_inside, source_on_disk
 from foltr.lab.spec.setting import AnySetting, SiloSetting
@@ -138,9 +139,9 @@ _first_read: dict[str, str] = {}  # file outside foltr -> digest of its code
 
 @cache
 def versions() -> tuple[tuple[str, str], ...]:
-    """Versions of Python and of LIBRARIES; an empty one where a library is not installed."""
+    """Versions of Python and of LIBRARIES, empty where one is not installed; and whether SIMD runs: last digits differ."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    return (("python", python), *((name, _version(name)) for name in LIBRARIES))
+    return (("python", python), ("simd", str(USE_SIMD)), *((name, _version(name)) for name in LIBRARIES))
 
 
 def _version(name: str) -> str:

@@ -77,6 +77,8 @@ def _wrong_mechanism(setting: Setting) -> str:
 def _check_central(setting: Setting) -> str:
     if setting.learner.message == "objective":
         return 'learner.kind = "foltr-es" needs clients; use federation = { clients = ..., rounds = ... }'
+    if registry.kind_name(type(setting.learner)) != "pdgd":
+        return 'federation.kind = "central" trains pdgd; use learner = { kind = "pdgd" }, or a federation'
     if setting.privacy.acts_on != "nothing":
         return 'federation.kind = "central" sends no updates; use privacy = { kind = "none" }'
     if getattr(setting.ranker, "flat_start", False):
@@ -195,7 +197,7 @@ def _check_sharing(setting: Setting, federation: Federated) -> str:  # noqa: ARG
         return "sharing.warm_up: the server has no queries to warm up on; say sharing.fraction"
     if sharing.fraction and setting.partition == NoPartition():
         return "sharing.fraction: everybody holds every query already; say how clients differ with partition"
-    if sharing.warm_up and (setting.learner.message != "delta" or setting.personal != Shared()):
+    if sharing.warm_up and (registry.kind_name(type(setting.learner)) != "pdgd" or setting.personal != Shared()):
         return "sharing.warm_up is for pdgd and one ranker for all; leave it out"
     return ""
 
