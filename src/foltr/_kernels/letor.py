@@ -8,10 +8,11 @@ between two float32 numbers: then it may be the other of the two.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from foltr._kernels.compile import kernel
+from foltr._kernels.compile import callee, kernel
 from foltr.types import Array
 
 (
@@ -37,12 +38,12 @@ _LONGEST = 2**63 - 1
 _DIGITS = 18  # this many always fit 64 bits
 
 
-@kernel
+@callee
 def _ends(letter: int) -> bool:
     return letter in (_SPACE, _LINE, _TAB, _RETURN, _HASH)
 
 
-@kernel
+@callee
 def _is_word(text: Array, at: int, word: bytes) -> bool:
     for i in range(len(word)):
         if text[at + i] | _LOWER_CASE != word[i]:
@@ -50,7 +51,7 @@ def _is_word(text: Array, at: int, word: bytes) -> bool:
     return _ends(text[at + len(word)])
 
 
-@kernel
+@callee
 def _scaled(mantissa: int, exponent: int) -> float:
     if exponent < -22 or exponent > 22:
         half = exponent // 2  # in two steps, since 10^exponent alone may leave the range of a double
@@ -60,7 +61,7 @@ def _scaled(mantissa: int, exponent: int) -> float:
     return float(mantissa * _POWERS[exponent])
 
 
-@kernel
+@callee
 def number(text: Array, at: int) -> tuple[float, int, bool]:
     """Any number at `at`: its value, the byte after it, and whether it was a number at all."""
     negative = text[at] == _MINUS
@@ -105,7 +106,7 @@ def number(text: Array, at: int) -> tuple[float, int, bool]:
     return -value if negative else value, at, _ends(text[at])
 
 
-@kernel
+@callee
 def _query_id(text: Array, at: int) -> tuple[int, int, bool]:
     negative = text[at] == _MINUS
     if negative:
@@ -120,21 +121,34 @@ def _query_id(text: Array, at: int) -> tuple[int, int, bool]:
     return -value if negative else value, at, at > first and _ends(text[at])
 
 
+class Form(NamedTuple):
+    """What a line must be."""
+
+    grades: int
+    dense: bool  # every line must give every feature
+    zero_nan: bool  # NaN is read as 0
+
+
+class Rows(NamedTuple):
+    """What is filled, a row for each document."""
+
+    features: Array  # [rows, d] float32
+    labels: Array  # [rows] int8
+    queries: Array  # [rows] int64
+    lines: Array  # [rows] int64, counted from 1
+
+
 @kernel
 def scan(
     text: Array,  # [bytes] uint8, the last of them a line end
     at: int,
     line: int,  # lines before `at`
-    grades: int,
-    dense: bool,  # every line must give every feature
-    zero_nan: bool,
-    features: Array,  # [rows, d] float32, out
-    labels: Array,  # [rows] int8, out
-    queries: Array,  # [rows] int64, out
-    lines: Array,  # [rows] int64, out: counted from 1
+    form: Form,
+    rows: Rows,
     seen: Array,  # [d + 1] int64: the last line that gave this feature
 ) -> tuple[int, int, int, int, int]:
     """Rows filled, next byte, lines done, what is wrong, and at which byte."""
+    features, labels, grades = rows.features, rows.labels, form.grades
     row, width, stop = 0, features.shape[1], text.size
     while at < stop and row < labels.size:
         while text[at] == _SPACE or text[at] == _TAB or text[at] == _RETURN:
@@ -218,20 +232,20 @@ def scan(
                 if not fine:
                     return row, at, line, NOT_A_NUMBER, first
                 if math.isnan(value):
-                    if not zero_nan:
+                    if not form.zero_nan:
                         return row, at, line, IS_NAN, first
                     value = 0.0
                 if math.isinf(np.float32(value)):
                     return row, at, line, IS_INFINITE, first
             features[row, feature - 1] = value
             given += 1
-        if dense and given != width:
+        if form.dense and given != width:
             return row, at, line, WRONG_COUNT, at
         while text[at] != _LINE:
             at += 1
         at += 1
         line += 1
-        labels[row], queries[row], lines[row] = int(label), query, line
+        labels[row], rows.queries[row], rows.lines[row] = int(label), query, line
         row += 1
     return row, at, line, FINE, at
 

@@ -1,6 +1,7 @@
 """Synthetic documents: features and grades (`lab.data.synthetic`) and words (`lab.silo.tasks`)."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,31 +42,44 @@ def bell(word: np.uint64) -> float:
     return (float(total) - 2.0 * _QUARTER) * _TO_UNIT_VARIANCE
 
 
+class Spread(NamedTuple):
+    """How queries differ; see `lab.data.synthetic.Shape`."""
+
+    empty: float
+    mood: float
+    rigour: float
+    blur: float
+
+
+class Truth(NamedTuple):
+    """What is hidden behind the features of a shape."""
+
+    mixing: Array  # [d, 1 + factors] weights of relevance and of the nuisance factors
+    own: Array  # [d] weight of the feature's own noise
+    cut: Array  # [d] below this, a feature is 0
+    grades: Array  # [grades - 1] what a document must be worth for grade 1, 2, ...
+
+
 @kernel
 def make_documents(
     seed: int,
     first: int,
     lengths: Array,
-    empty: float,
-    mood: float,
-    rigour: float,
-    blur: float,
-    mixing: Array,
-    own: Array,
-    cut: Array,
-    thresholds: Array,
-    factors: Array,  # room for the numbers of one document
-    features: Array,
-    labels: Array,
+    spread: Spread,
+    truth: Truth,
+    factors: Array,  # [1 + factors + 1] the numbers of one document
+    features: Array,  # [documents, d]
+    labels: Array,  # [documents]
 ) -> None:
-    width, hidden = mixing.shape
-    known, unknown = np.sqrt(1.0 - blur), np.sqrt(blur)
+    """Fills the documents of queries first .. first + len(lengths)."""
+    width, hidden = truth.mixing.shape
+    thresholds, known, unknown = truth.grades, np.sqrt(1.0 - spread.blur), np.sqrt(spread.blur)
     row = 0
     for query in range(lengths.size):
         start, stride = address(seed, 1, first + query, DATA)
-        barren = uniform_at(start, stride, 1) < empty
+        barren = uniform_at(start, stride, 1) < spread.empty
         fill_normal(start, stride, 2, factors[:2])
-        level, demand = mood * factors[0], rigour * factors[1]
+        level, demand = spread.mood * factors[0], spread.rigour * factors[1]
         for document in range(lengths[query]):
             start, stride = address(seed, 2 + document, first + query, DATA)
             fill_normal(start, stride, 0, factors)
@@ -77,9 +91,9 @@ def make_documents(
             word = start
             for feature in range(width):
                 word += stride
-                value = own[feature] * bell(mix(word ^ np.uint64(0x5851F42D4C957F2D))) - cut[feature]
+                value = truth.own[feature] * bell(mix(word ^ np.uint64(0x5851F42D4C957F2D))) - truth.cut[feature]
                 for factor in range(hidden):
-                    value += mixing[feature, factor] * factors[factor]
+                    value += truth.mixing[feature, factor] * factors[factor]
                 features[row, feature] = max(value, 0.0)
             row += 1
 

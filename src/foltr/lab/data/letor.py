@@ -42,15 +42,6 @@ class Block(NamedTuple):
     queries: Array  # [new queries] their ids
 
 
-class Room(NamedTuple):
-    """The arrays that rows are read into."""
-
-    features: Array  # [rows, d] float32
-    labels: Array  # [rows] int8
-    queries: Array  # [rows] int64
-    lines: Array  # [rows] int64
-
-
 class WiderThanGuessed(Exception):  # a signal within the reader, not an error of the user's
     """A line has a feature beyond a width that was a guess."""
 
@@ -58,7 +49,7 @@ class WiderThanGuessed(Exception):  # a signal within the reader, not an error o
 def blocks(sources: Sequence[str], rules: Rules, *, chunk: int = CHUNK) -> Iterator[Block]:
     """Read the sources block by block; no query may be in two places, nor in two files."""
     rows = max(1, _BLOCK_BYTES // (4 * max(rules.width, 1)))
-    room = Room(
+    filled = letor_scan.Rows(
         np.empty((rows, rules.width), np.float32),
         np.empty(rows, np.int8),
         np.empty(rows, np.int64),
@@ -67,7 +58,7 @@ def blocks(sources: Sequence[str], rules: Rules, *, chunk: int = CHUNK) -> Itera
     began: dict[int, tuple[str, int]] = {}  # query -> file and line
     for source in sources:
         documents = 0
-        for block in _file_blocks(source, rules, room, began, chunk):
+        for block in _file_blocks(source, rules, filled, began, chunk):
             documents += len(block.labels)
             yield block
         if not documents:
@@ -75,25 +66,24 @@ def blocks(sources: Sequence[str], rules: Rules, *, chunk: int = CHUNK) -> Itera
 
 
 def _file_blocks(
-    source: str, rules: Rules, room: Room, began: dict[int, tuple[str, int]], chunk: int
+    source: str, rules: Rules, filled: letor_scan.Rows, began: dict[int, tuple[str, int]], chunk: int
 ) -> Iterator[Block]:
     seen, line, current = np.zeros(rules.width + 1, np.int64), 0, None
+    form = letor_scan.Form(rules.grades, rules.dense, rules.zero_nan)
     for text in _chunks(source, chunk):
         at = 0
         while at < text.size:
-            rows, at, line, problem, wrong = letor_scan.scan(
-                text, at, line, rules.grades, rules.dense, rules.zero_nan, *room, seen
-            )
-            starts = _new_queries(room.queries[:rows], current)
+            rows, at, line, problem, wrong = letor_scan.scan(text, at, line, form, filled, seen)
+            starts = _new_queries(filled.queries[:rows], current)
             for row in starts:  # before the problem is told, since these lines come before it
-                _note_query(int(room.queries[row]), source, int(room.lines[row]), began)
+                _note_query(int(filled.queries[row]), source, int(filled.lines[row]), began)
             if problem == letor_scan.TOO_WIDE and rules.guessed:
                 raise WiderThanGuessed
             if problem:
                 raise DataError(_complaint(problem, text, wrong, source, line + 1, rules))
             if rows:
-                current = int(room.queries[rows - 1])
-                yield Block(room.features[:rows], room.labels[:rows], starts, room.queries[starts])
+                current = int(filled.queries[rows - 1])
+                yield Block(filled.features[:rows], filled.labels[:rows], starts, filled.queries[starts])
 
 
 def _chunks(source: str, size: int) -> Iterator[Array]:

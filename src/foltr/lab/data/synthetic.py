@@ -31,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from foltr._kernels.synthetic import first_numbers, make_documents
+from foltr._kernels.synthetic import Spread, Truth, first_numbers, make_documents
 from foltr.errors import SpecError
 from foltr.lab.data.letor import Block, gather
 from foltr.lab.data.normalize import query_minmax
@@ -59,13 +59,6 @@ class Shape(NamedTuple):
     zeros: tuple[float, ...]  # share of zeros, from the fullest feature to the emptiest
     factors: tuple[float, ...]  # strength of the nuisance factors
     truth: int
-
-
-class Truth(NamedTuple):
-    mixing: Array  # [d, 1 + factors] weights of relevance and of the nuisance factors
-    own: Array  # [d] weight of the feature's own noise
-    cut: Array  # [d] below this, a feature is 0
-    grades: Array  # [grades - 1] what a document must be worth for grade 1, 2, ...
 
 
 def _truth(shape: Shape) -> Truth:
@@ -101,26 +94,14 @@ def blocks(name: str, *, first: int, last: int, seed: int) -> Iterator[Block]:
     if name not in SHAPES:
         raise SpecError(f"no synthetic collection {name!r}; there are {', '.join(SHAPES)}")
     shape, truth = SHAPES[name], _truth(SHAPES[name])
-    room = np.empty(len(shape.factors) + 2)
+    spread, factors = Spread(shape.empty, shape.mood, shape.rigour, shape.blur), np.empty(len(shape.factors) + 2)
     step = max(1, _ROWS // max(shape.lengths[5], 1))
     for begin in range(first, last, step):
         lengths = _lengths(shape, seed, begin, min(begin + step, last))
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         features = np.empty((offsets[-1], shape.features), np.float32)
         labels = np.empty(offsets[-1], np.int8)
-        make_documents(
-            seed,
-            begin,
-            lengths,
-            shape.empty,
-            shape.mood,
-            shape.rigour,
-            shape.blur,
-            *truth,
-            room,
-            features,
-            labels,
-        )
+        make_documents(seed, begin, lengths, spread, truth, factors, features, labels)
         query_minmax(features, offsets)
         yield Block(features, labels, offsets[:-1], np.arange(begin, begin + len(lengths)) + 1)
 
