@@ -47,6 +47,7 @@ SPECS = {
     "fpdgd": on_clicks(privacy={"kind": "fpdgd"}),
     "gaussian": on_clicks(privacy={"kind": "gaussian", "adaptive": 0.5}),
     "laplace": on_clicks(privacy={"kind": "laplace"}),
+    "randomized-response": on_clicks(learner={"kind": "foltr-es"}, privacy={"kind": "randomized-response"}),
     "foltr-es, mlp": on_clicks(learner={"kind": "foltr-es"}, ranker={"kind": "mlp"}),
     "labels, clusters": on_clicks(
         federation={"clients": 3},
@@ -82,7 +83,10 @@ def changed_by(module, addition=b"\n_MUTATED = 1\n"):
 
 def named_in_tables():
     patterns = [keys.CLICK_RUN, keys.SILO_RUN, *keys.NEUTRAL, *keys.SWITCHES, *keys.IMPLEMENTED_BY]
-    patterns += [one for targets in (*keys.SWITCHES.values(), *keys.IMPLEMENTED_BY.values()) for one in targets]
+    by_trait = [modules for traits in keys.TRAITS.values() for values in traits.values() for modules in values.values()]
+    patterns += [
+        one for targets in (*keys.SWITCHES.values(), *keys.IMPLEMENTED_BY.values(), *by_trait) for one in targets
+    ]
     return sorted(set(patterns))
 
 
@@ -165,19 +169,20 @@ def test_what_decides_no_number_changes_no_key(module):
 
 ONLY = {
     "foltr.federation.krum": {"krum, lie", "geometric_median, fang", "min_max"},  # two attacks use its distances
-    "foltr.federation.geometric_median": {"median, poison", "geometric_median, fang"},
+    "foltr.federation.geometric_median": {"geometric_median, fang"},
+    "foltr.federation.detector": {"median, poison"},
+    "foltr.federation.robust": {"median, poison"},
     "foltr.lab.attacks.lie": {"krum, lie"},
     "foltr.lab.attacks.fang": {"geometric_median, fang"},
     "foltr.lab.audit.guess": {"audit"},
     "foltr.lab.runs.unlearning": {"unlearning by logs", "unlearning by calibration"},
     "foltr.lab.silo.training": {"silo train"},
     "foltr.lab.silo.projection": {"silo picture"},
-    "foltr.learners.foltr_es": {"foltr-es, mlp"},
-    "foltr._kernels.foltr_es": {"foltr-es, mlp"},
-    "foltr.privacy.accounting": {"gaussian", "silo train"},  # organisations account for their sketches
-    "foltr.privacy.adaptive": {"gaussian"},
-    "foltr.privacy.calibration": {"gaussian", "laplace"},
-    "foltr.privacy.noise": {"fpdgd", "gaussian", "laplace", "audit"},
+    "foltr.learners.foltr_es": {"foltr-es, mlp", "randomized-response"},
+    "foltr._kernels.foltr_es": {"foltr-es, mlp", "randomized-response"},
+    "foltr.privacy.accounting": {"silo train"},  # organisations account for their sketches
+    "foltr.privacy.ledger": {"fpdgd", "gaussian", "laplace", "randomized-response", "silo train"},
+    "foltr._kernels.noise": {"fpdgd", "gaussian", "laplace"},
 }
 
 
@@ -187,7 +192,12 @@ def test_a_kind_changes_the_keys_of_the_runs_that_name_it(module):
 
 
 def test_learners_change_the_keys_of_runs_that_learn_with_them():
-    assert set(SETTINGS) - changed_by("foltr.learners.pdgd") == {"foltr-es, mlp", "silo find", "silo picture"}
+    assert set(SETTINGS) - changed_by("foltr.learners.pdgd") == {
+        "foltr-es, mlp",
+        "randomized-response",
+        "silo find",
+        "silo picture",
+    }
 
 
 def test_modules_of_unlearning_change_the_keys_of_runs_that_unlearn():
@@ -246,10 +256,7 @@ def aggregate(updates):
 
 def with_plugins(*named):
     """A setting as it is when a spec lists plug-ins."""
-    one = SETTINGS["fedavg"]
-    fields = [*((name, object) for name in one.__struct_fields__), ("plugins", tuple[str, ...], ())]
-    wider = msgspec.defstruct("Wider", fields, frozen=True, module="foltr.lab.spec.setting")
-    return wider(*(getattr(one, name) for name in one.__struct_fields__), named)
+    return msgspec.structs.replace(SETTINGS["fedavg"], plugins=named)
 
 
 def key_with(*named):
@@ -319,10 +326,11 @@ def kind_of(module, name="Aggregator"):
 
 def test_a_kind_of_another_package_counts_with_its_file(tmp_path, monkeypatch):
     path = written(tmp_path, another_package=AGGREGATOR, near="SHARE = 0.5") / "another_package.py"
-    monkeypatch.setitem(sys.modules, "another_package", SimpleNamespace(__file__=str(path)))
+    kind = kind_of("another_package")
+    monkeypatch.setitem(sys.modules, "another_package", SimpleNamespace(__file__=str(path), Aggregator=kind))
 
     def resolve(key, value):
-        return kind_of("another_package") if (key, value) == ("federation.aggregator", "fedavg") else None
+        return kind if (key, value) == ("federation.aggregator", "fedavg") else None
 
     one = SETTINGS["fedavg"]
     assert str(path.resolve()) in keys.components_of(one, resolve=resolve)
