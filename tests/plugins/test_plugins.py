@@ -126,6 +126,11 @@ def test_the_card_knows_no_guarantee_for_the_mechanism(tmp_path):
     assert foltr.run(together(), out=tmp_path).run.manifest.settings[0].privacy["sentences"] == said
 
 
+def test_a_trained_ranker_of_a_plug_in_scores(tmp_path):
+    ranker, features = foltr.run(together(), out=tmp_path).ranker, np.eye(3, 46)
+    assert ranker.score(features) == pytest.approx(ranker.parameters[:3] + ranker.parameters[46:49])
+
+
 def test_a_stored_setting_brings_its_plug_ins():
     (one,) = plan(together()).settings
     assert stored(resolved(one)) == one
