@@ -47,6 +47,8 @@ SPECS = {
     "fpdgd": on_clicks(privacy={"kind": "fpdgd"}),
     "gaussian": on_clicks(privacy={"kind": "gaussian", "adaptive": 0.5}),
     "laplace": on_clicks(privacy={"kind": "laplace"}),
+    "secure sums": on_clicks(privacy={"kind": "gaussian", "secure_aggregation": "execute"}),
+    "buffered": on_clicks(federation={"mode": "buffered", "buffer": 3, "interactions": 2}),
     "randomized-response": on_clicks(learner={"kind": "foltr-es"}, privacy={"kind": "randomized-response"}),
     "foltr-es, mlp": on_clicks(learner={"kind": "foltr-es"}, ranker={"kind": "mlp"}),
     "labels, clusters": on_clicks(
@@ -58,9 +60,9 @@ SPECS = {
     "unlearning by logs": on_clicks(unlearning={"method": "logs"}),
     "unlearning by calibration": on_clicks(unlearning={"method": "calibrated", "keep_every": 1}),
     "audit": on_clicks(audit={"messages": 4}),
-    "silo train": on_texts("letters", kind="train", parties=2, queries=40, most=6),
-    "silo find": on_texts("made-up-60", kind="find", top=5, asked=4),
-    "silo picture": on_texts("letters", kind="picture", points=20, columns=10),
+    "silo train": on_texts("letters", kind="train", parties=2, queries=40, top_k=6),
+    "silo retrieval": on_texts("made-up-60", kind="retrieval", top=5, asked=4),
+    "silo projection": on_texts("letters", kind="projection", points=20, columns=10),
 }
 SETTINGS = {name: setting(content) for name, content in SPECS.items()}
 SILO = {name for name in SETTINGS if name.startswith("silo")}
@@ -174,15 +176,17 @@ ONLY = {
     "foltr.federation.robust": {"median, poison"},
     "foltr.lab.attacks.lie": {"krum, lie"},
     "foltr.lab.attacks.fang": {"geometric_median, fang"},
-    "foltr.lab.audit.guess": {"audit"},
+    "foltr.lab.audit.click_guessing": {"audit"},
     "foltr.lab.runs.unlearning": {"unlearning by logs", "unlearning by calibration"},
     "foltr.lab.silo.training": {"silo train"},
-    "foltr.lab.silo.projection": {"silo picture"},
+    "foltr.lab.silo.projection": {"silo projection"},
     "foltr.learners.foltr_es": {"foltr-es, mlp", "randomized-response"},
     "foltr._kernels.foltr_es": {"foltr-es, mlp", "randomized-response"},
     "foltr.privacy.accounting": {"silo train"},  # organisations account for their sketches
-    "foltr.privacy.ledger": {"fpdgd", "gaussian", "laplace", "randomized-response", "silo train"},
-    "foltr._kernels.noise": {"fpdgd", "gaussian", "laplace"},
+    "foltr.privacy.ledger": {"fpdgd", "gaussian", "laplace", "secure sums", "randomized-response", "silo train"},
+    "foltr._kernels.noise": {"fpdgd", "gaussian", "laplace", "secure sums"},
+    "foltr.federation.buffered": {"buffered"},
+    "foltr.secagg.in_process": {"secure sums"},
 }
 
 
@@ -195,8 +199,8 @@ def test_learners_change_the_keys_of_runs_that_learn_with_them():
     assert set(SETTINGS) - changed_by("foltr.learners.pdgd") == {
         "foltr-es, mlp",
         "randomized-response",
-        "silo find",
-        "silo picture",
+        "silo retrieval",
+        "silo projection",
     }
 
 
@@ -208,7 +212,7 @@ def test_modules_of_unlearning_change_the_keys_of_runs_that_unlearn():
 def test_modules_of_silos_change_the_keys_of_runs_on_texts():
     silo = [one for one in MODULES if one.startswith(("foltr.silo.", "foltr.lab.silo.", "foltr.text."))]
     assert all(changed_by(module) <= SILO for module in silo)
-    assert changed_by("foltr.silo.sketch") == SILO
+    assert changed_by("foltr.silo.sketches") == SILO
     assert changed_by("foltr.lab.runs.single") == set(SETTINGS) - SILO
 
 

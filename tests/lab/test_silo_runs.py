@@ -7,15 +7,16 @@ import pytest
 from laboratory import singles, strict_json, the_run
 
 from foltr.errors import SpecError
+from foltr.lab.runs import store
 from foltr.lab.silo import runs as silo_runs
 from foltr.lab.silo.projection import separation
 from foltr.lab.spec.parse import plan
-from foltr.lab.spec.setting import DataChoice, kept, resolved
+from foltr.lab.spec.setting import DataChoice, stored, resolved
 from foltr.rng import stream
 
 TOPICS = ("fever", "rash", "cough", "sleep")
-TRAIN = {"data": {"name": "clinics", "folds": 1}, "silo": {"kind": "train", "parties": 2, "queries": 40, "most": 6}}
-FIND = {"data": {"name": "made-up-300", "folds": 1}, "silo": {"kind": "find", "top": 20, "asked": 10}}
+TRAIN = {"data": {"name": "clinics", "folds": 1}, "silo": {"kind": "train", "parties": 2, "queries": 40, "top_k": 6}}
+RETRIEVE = {"data": {"name": "made-up-300", "folds": 1}, "silo": {"kind": "retrieval", "top": 20, "asked": 10}}
 
 
 @pytest.fixture
@@ -53,10 +54,11 @@ def metrics(answer):
 
 @pytest.mark.usefixtures("clinics")
 def test_regimes_are_compared_the_same_way_twice(tmp_path, command):
-    spec = written(tmp_path, TRAIN | {"silo": {**TRAIN["silo"], "true_rows": 2, "columns": 15}, "runs": {"seeds": 2}})
+    spec = written(tmp_path, TRAIN | {"silo": {**TRAIN["silo"], "real_rows": 2, "columns": 15}, "runs": {"seeds": 2}})
     first, again = (metrics(command("run", spec, "--out", tmp_path / name, "--json")) for name in ("a", "b"))
     assert first == again
     assert 0 < first["nDCG@10, average, Local"] <= 1
+    assert first["nDCG@10, average, BM25"] == first["nDCG@10, party 1, BM25"] > 0.5
     assert first["nDCG@10, party 1, pooled"] == first["nDCG@10, party 2, pooled"]
     assert first["nDCG@10, average, FPDGD"] > 0.5  # four topics and one document in four: by chance about .3
     assert first["gain, low, party 1"] <= first["gain, mean, party 1"] <= first["gain, high, party 1"]
@@ -65,34 +67,35 @@ def test_regimes_are_compared_the_same_way_twice(tmp_path, command):
 
 @pytest.mark.usefixtures("clinics")
 def test_a_finished_run_has_a_card_and_a_page(tmp_path, command):
-    spec = written(tmp_path, TRAIN | {"silo": {**TRAIN["silo"], "noise": "once", "epsilon": 3.0}})
+    spec = written(tmp_path, TRAIN | {"silo": {**TRAIN["silo"], "noise": "one_shot", "epsilon": 3.0}})
     assert command("run", spec, "--out", tmp_path / "runs").code == 0
     run = the_run(tmp_path / "runs")
     card = command("privacy", "card", run)
     assert "epsilon 3, for ever" in " ".join(card.out.split())
     assert command("report", run, "--to", tmp_path / "page.html").code == 0
-    assert "Sketches noised once" in (tmp_path / "page.html").read_text()
+    assert "Sketches with noise added once" in (tmp_path / "page.html").read_text()
     assert command("privacy", "audit", run).code == 2
 
 
-def test_finding_is_measured_on_documents_that_are_made_up(tmp_path, command):
-    found = metrics(command("run", written(tmp_path, FIND), "--json"))
-    assert 0 < found["cover"] <= 1
-    assert found["MB kept"] == pytest.approx(30 * 200 * 8 * 100 / 1e6, rel=0.02)
-    shown = command("run", written(tmp_path, FIND))
-    assert "cover" in shown.out
+def test_retrieval_is_measured_on_synthetic_documents(tmp_path, command):
+    found = metrics(command("run", written(tmp_path, RETRIEVE), "--json"))
+    assert 0 < found["recall@K"] <= 1
+    assert found["size_mb"] == pytest.approx(30 * 200 * 8 * 100 / 1e6, rel=0.02)
+    shown = command("run", written(tmp_path, RETRIEVE))
+    assert "recall@K" in shown.out
     assert "compiled in" not in shown.err  # the kernels of clicks are not waited for
-    naive = metrics(command("run", written(tmp_path, FIND | {"silo": {**FIND["silo"], "by": "naive-each"}}), "--json"))
+    each = {**RETRIEVE["silo"], "by": "naive-each"}
+    naive = metrics(command("run", written(tmp_path, RETRIEVE | {"silo": each}), "--json"))
     assert naive["kB sent"] == 300 * 30 * 8 / 1e3
-    assert naive["MB kept"] == 300 * 30 * 200 * 4 / 1e6
+    assert naive["size_mb"] == 300 * 30 * 200 * 4 / 1e6
 
 
 @pytest.mark.usefixtures("clinics")
-def test_a_picture_has_its_points(tmp_path, command):
-    spec = written(tmp_path, TRAIN | {"silo": {"kind": "picture", "points": 40, "columns": 10, "true_rows": 1}})
+def test_a_projection_has_its_points(tmp_path, command):
+    spec = written(tmp_path, TRAIN | {"silo": {"kind": "projection", "points": 40, "columns": 10, "real_rows": 1}})
     answer = metrics(command("run", spec, "--out", tmp_path / "runs", "--json"))
     assert answer["features off"] > 0
-    exact = written(tmp_path, TRAIN | {"silo": {"kind": "picture", "points": 40, "counts": "exact"}})
+    exact = written(tmp_path, TRAIN | {"silo": {"kind": "projection", "points": 40, "counts": "exact"}})
     assert metrics(command("run", exact, "--out", tmp_path / "runs", "--json"))["features off"] == 0
 
 
@@ -106,18 +109,18 @@ def test_separation_is_the_share_of_pairs_in_the_right_order():
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (FIND | {"silo": {"kind": "find", "top": 301}}, "silo.top = 301 of 300 documents"),
-        (TRAIN | {"data": FIND["data"]}, "has no queries to learn from"),
+        (RETRIEVE | {"silo": {"kind": "retrieval", "top": 301}}, "silo.top = 301 of 300 documents"),
+        (TRAIN | {"data": RETRIEVE["data"]}, "has no queries to learn from"),
         (TRAIN | {"data": {"name": "clinics"}}, "a corpus has no folds"),
-        (TRAIN | {"silo": {"kind": "train", "true_rows": 31}}, "true_rows = 31 of 30 rows"),
+        (TRAIN | {"silo": {"kind": "train", "real_rows": 31}}, "real_rows = 31 of 30 rows"),
         (TRAIN | {"silo": {"kind": "train", "shares": 2}}, "shares = 2 for 4 parties"),
-        (TRAIN | {"silo": {"kind": "trian"}}, "there are train, find, picture"),
+        (TRAIN | {"silo": {"kind": "trian"}}, "there are train, retrieval, projection"),
         (TRAIN | {"silo": {"kind": "train", "clients": 3}}, "silo.clients: no such key"),
         (TRAIN | {"federation": {"rounds": 3}}, "known keys are data, silo, runs"),
     ],
 )
 @pytest.mark.usefixtures("clinics")
-def test_what_cannot_be_is_refused_before_it_begins(tmp_path, command, content, said):
+def test_impossible_settings_are_refused_before_the_run(tmp_path, command, content, said):
     answer = command("run", written(tmp_path, content), "--out", tmp_path / "runs")
     assert answer.code == 2
     assert said in " ".join(answer.err.split())
@@ -125,8 +128,20 @@ def test_what_cannot_be_is_refused_before_it_begins(tmp_path, command, content, 
 
 
 def test_a_setting_survives_being_written_down():
-    (made,) = plan(TRAIN).settings
-    assert kept(json.loads(json.dumps(resolved(made)))) == made
+    (setting,) = plan(TRAIN).settings
+    assert stored(json.loads(json.dumps(resolved(setting)))) == setting
+
+
+def test_runs_with_texts_hang_on_their_own_code_and_runs_of_clicks_do_not(monkeypatch):
+    settings = [*plan(RETRIEVE).settings, *plan({"data": {"name": "synthetic-mq2007"}}).settings]
+
+    def keys():
+        return [store.key_of(setting, checksum="x", fold=1, seed=1) for setting in settings]
+
+    texts, clicks = keys()
+    monkeypatch.setattr(store, "_OF_SILOS", ("silo/noise",))
+    assert keys()[0] != texts
+    assert keys()[1] == clicks
 
 
 def test_made_up_documents_are_made_once():

@@ -48,6 +48,13 @@ def test_a_spec_that_only_names_its_data_is_fpdgd_without_privacy_as_published()
             "aggregator": "fedavg",
             "num_byzantine": None,
             "defend_on_detection": False,
+            "mode": "sync",
+            "buffer": None,
+            "staleness": "constant",
+            "staleness_exponent": 0.5,
+            "searches_per_day": 10.0,
+            "rate_spread": 1.0,
+            "day_rhythm": 0.8,
         },
         "privacy": {"kind": "none"},
         "runs": {"seeds": 1, "first_seed": 1, "evaluate_every": None},
@@ -64,7 +71,7 @@ def test_a_spec_that_only_names_its_data_is_fpdgd_without_privacy_as_published()
             "shards": 5,
             "ridge": 10.0,
         },
-        "audit": {"messages": 0, "queries": 1, "sum": 1, "holders": None, "trained_by": "perfect"},
+        "audit": {"messages": 0, "queries": 1, "sum": 1, "noise_contributors": None, "trained_by": "perfect"},
         "part": "",
     }
 

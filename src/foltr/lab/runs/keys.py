@@ -64,8 +64,8 @@ SWITCHES: dict[str, tuple[str, ...]] = {
     "foltr.lab.simulation.engines": ("foltr.learners.*",),
     "foltr.lab.simulation.plain": ("foltr.learners.*",),
     "foltr.lab.simulation.protection": ("foltr._kernels.noise",),
-    "foltr.lab.simulation.rounds": ("foltr.federation.detector",),
-    "foltr.lab.simulation.task": ("foltr.learners.*",),
+    "foltr.lab.simulation.rounds": ("foltr.federation.buffered", "foltr.federation.detector", "foltr.secagg.*"),
+    "foltr.lab.simulation.task": ("foltr.federation.buffered", "foltr.learners.*"),
     "foltr.lab.spec.setting": ("foltr.*",),
     "foltr.privacy.ledger": ("foltr.privacy.accounting",),  # admission is in closed form
     "foltr.privacy.mechanisms": ("foltr.privacy.calibration", "foltr.privacy.events", "foltr.privacy.noise"),
@@ -73,7 +73,7 @@ SWITCHES: dict[str, tuple[str, ...]] = {
 
 # What a switch runs for a component: for a module that is reached, or for a kind that the setting names, `module:kind`.
 IMPLEMENTED_BY: dict[str, tuple[str, ...]] = {
-    "foltr.lab.audit.choice:Audit": ("foltr.lab.audit.click_guessing",),
+    "foltr.lab.audit:Audit": ("foltr.lab.audit.click_guessing",),
     "foltr.lab.spec.setting:Unlearning": ("foltr.lab.runs.unlearning",),
     "foltr.learners.foltr_es": ("foltr._kernels.foltr_es",),
     "foltr.learners.pdgd": ("foltr._kernels.pdgd",),
@@ -82,13 +82,17 @@ IMPLEMENTED_BY: dict[str, tuple[str, ...]] = {
 
 # What a switch runs for a trait of a kind, whoever wrote it: slot -> trait -> its value -> modules.
 TRAITS: dict[str, dict[str, dict[Any, tuple[str, ...]]]] = {
-    "federation": {"defend_on_detection": {True: ("foltr.federation.detector",)}},
+    "federation": {
+        "defend_on_detection": {True: ("foltr.federation.detector",)},
+        "mode": {"buffered": ("foltr.federation.buffered",)},
+    },
     "learner": {"message": {"objective": ("foltr.learners.foltr_es",)}},
     "privacy": {
         "acts_on": {
             "delta": ("foltr._kernels.noise", "foltr.privacy.ledger", "foltr.privacy.noise"),
             "outcome": ("foltr.privacy.ledger",),
-        }
+        },
+        "secure_aggregation": {"execute": ("foltr.secagg.in_process",)},
     },
 }
 
