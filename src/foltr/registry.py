@@ -8,11 +8,11 @@ A kind is a frozen struct with its functions beside it; its tag is its name in a
 import hashlib
 import importlib
 import importlib.metadata
-import importlib.util
 import sys
+import types
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from foltr.errors import SpecError
 
@@ -65,7 +65,11 @@ def register(slot: str, cls: type) -> type:
     if isinstance(SLOTS[slot].get(name), str):
         raise SpecError(f"{slot} {name!r} is foltr's own; give your class another tag")
     SLOTS[slot][name] = cls
+    _registered.append((slot, cls))
     return cls
+
+
+_registered: list[tuple[str, type]] = []  # by the plug-in that is being run
 
 
 def kind_name(cls: type) -> str:
@@ -100,26 +104,66 @@ def names(slot: str) -> list[str]:
 def _load_entry_points() -> None:
     """Installed packages of other people, once a process."""
     for point in importlib.metadata.entry_points(group="foltr.plugins"):
-        loaded: Any = point.load()
-        if callable(loaded):
-            loaded()
+        try:
+            loaded: Any = point.load()
+            if callable(loaded):
+                loaded()
+        except Exception as problem:
+            raise SpecError(
+                f"the installed plug-in {point.name!r} ({point.value}) cannot be loaded: "
+                f"{type(problem).__name__}: {problem}; repair or uninstall it"
+            ) from problem
 
 
-@cache
-def load_plugin(path: str) -> str:
-    """Runs a Python file that registers kinds; returns the name of its module."""
-    file = Path(path)
-    if not file.is_file():
-        raise SpecError(f"plugins: there is no file {path}; a path is relative to the folder of the spec")
-    name = f"foltr_plugin_{file.stem}_{hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:8]}"
-    spec = importlib.util.spec_from_file_location(name, file)
-    if spec is None or spec.loader is None:
-        raise SpecError(f"plugins: {path} is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
+class Plugin(NamedTuple):
+    """A file that was run, and what it registered."""
+
+    source: bytes
+    module: types.ModuleType
+    kinds: tuple[tuple[str, type], ...]
+
+
+_PLUGINS: dict[str, Plugin] = {}  # absolute path -> what was run last
+
+
+def load_plugin(path: str) -> Plugin:
+    """Runs a Python file that registers kinds, once for each content that it has had last; its kinds win over others'.
+
+    The file is compiled here, never taken from a bytecode cache: an edit within the same second counts too.
+    """
+    file = str(Path(path).resolve())
     try:
-        spec.loader.exec_module(module)
+        source = Path(file).read_bytes()
+    except OSError:
+        raise SpecError(f"plugins: there is no file {path}; a path is relative to the folder of the spec") from None
+    known = _PLUGINS.get(file)
+    if known is None or known.source != source:
+        known = _PLUGINS[file] = _run(file, source)
+    for slot, cls in known.kinds:
+        SLOTS[slot][kind_name(cls)] = cls
+    sys.modules[known.module.__name__] = known.module
+    return known
+
+
+def _run(file: str, source: bytes) -> Plugin:
+    """A file's module; a file that fails registers nothing."""
+    name = f"foltr_plugin_{Path(file).stem}_{hashlib.sha256(file.encode()).hexdigest()[:8]}"
+    module = types.ModuleType(name)
+    module.__file__ = file
+    before, earlier = {slot: dict(kinds) for slot, kinds in SLOTS.items()}, sys.modules.get(name)
+    sys.modules[name] = module
+    _registered.clear()
+    try:
+        exec(compile(source, file, "exec"), module.__dict__)  # noqa: S102 - a plug-in is code that a user names
     except Exception as problem:
-        del sys.modules[name]
-        raise SpecError(f"plugins: {path} cannot be loaded: {type(problem).__name__}: {problem}") from problem
-    return name
+        SLOTS.update(before)
+        sys.modules.pop(name)
+        sys.modules.update({name: earlier} if earlier else {})
+        raise SpecError(f"plugins: {file} cannot be loaded: {type(problem).__name__}: {problem}") from problem
+    return Plugin(source, module, tuple(_registered))
+
+
+def plugin_source(path: str) -> bytes | None:
+    """What was run of a plug-in's file; None where the file is none."""
+    known = _PLUGINS.get(path)
+    return known.source if known else None

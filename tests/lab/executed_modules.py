@@ -7,7 +7,7 @@ import json
 import os
 import sys
 
-from foltr.lab.runs.single import execute
+from foltr.lab.runs.single import run_setting
 from foltr.lab.silo import runs as silo_runs
 from foltr.lab.simulation.population import load
 from foltr.lab.spec.setting import SiloSetting, folds_of
@@ -17,8 +17,8 @@ LOADED = sorted(name for name in sys.modules if name.split(".")[0] == "foltr")
 
 def run(one):
     if isinstance(one, SiloSetting):
-        return list(silo_runs.execute(one, silo_runs.load(one.data), 1))
-    return list(execute(one, load(one.data, folds_of(one.data)[0]), 1))
+        return list(silo_runs.run_setting(one, silo_runs.load(one.data), 1))
+    return list(run_setting(one, load(one.data, folds_of(one.data)[0]), 1))
 
 
 def executed(one):

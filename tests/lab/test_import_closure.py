@@ -114,7 +114,7 @@ def test_files_side_by_side_among_installed_packages_are_unrelated(tmp_path):
 
 
 def test_modules_of_foltr_bring_their_packages_and_what_they_import():
-    found = import_closure(["foltr.lab.attacks.lie"], neutral=("foltr.errors",))
-    assert {"foltr", "foltr.lab", "foltr.lab.attacks", "foltr.lab.attacks.fang", "foltr.rng"} <= set(found)
-    alone = import_closure(["foltr.lab.attacks.lie"], neutral=keys.NEUTRAL, switches=keys.SWITCHES)
-    assert not {"foltr", "foltr.lab.attacks.fang"} & set(alone)
+    found = import_closure(["foltr.lab.simulation.engines"], neutral=("foltr.errors",))
+    assert {"foltr", "foltr.lab", "foltr.lab.simulation", "foltr.learners.foltr_es", "foltr.rng"} <= set(found)
+    alone = import_closure(["foltr.lab.simulation.engines"], neutral=keys.NEUTRAL, switches=keys.SWITCHES)
+    assert not {"foltr", "foltr.learners.foltr_es"} & set(alone)

@@ -3,17 +3,19 @@
 import numpy as np
 import pytest
 
-from foltr.federation.round import run
+from foltr.federation.schedule import Members
 from foltr.lab.runs.single import run_setting
 from foltr.lab.simulation import compiled
 from foltr.lab.simulation.evaluation import RunResult
 from foltr.lab.simulation.population import interactions_in, load, task_of
+from foltr.lab.simulation.rounds import run
 from foltr.lab.spec.parse import setting
+from foltr.types import Updates
 
 DATA = {"name": "synthetic-mq2007@40", "folds": "1"}
 
 
-def made(**tables):
+def small(**tables):
     return setting({"data": DATA, **tables})
 
 
@@ -28,14 +30,14 @@ def finished(one):
 
 
 def test_poisoning_clients_click_by_the_poison_table_and_the_others_do_not():
-    plain = made(federation={"clients": 5, "rounds": 2})
-    poisoned = made(federation={"clients": 5, "rounds": 2}, attack={"kind": "poison", "num_attackers": 2})
+    plain = small(federation={"clients": 5, "rounds": 2})
+    poisoned = small(federation={"clients": 5, "rounds": 2}, attack={"kind": "poison", "num_attackers": 2})
     before, after = task(plain)[0], task(poisoned)[0]
     assert after.transform is None
     assert after.pools.users.tolist() == [1, 1, 0, 0, 0]
     start, clients, steps = np.zeros(46), np.arange(5), np.full(5, 20)
     honest, mixed = (
-        engine.train(start, engine.prepare(clients, steps), round=1)[0]
+        engine.train(start, engine.prepare(Members(clients, steps)), round=1)[0]
         for engine in (compiled.engine(before), compiled.engine(after))
     )
     assert np.array_equal(mixed[2:], honest[2:])
@@ -43,25 +45,31 @@ def test_poisoning_clients_click_by_the_poison_table_and_the_others_do_not():
 
 
 def test_attackers_replace_what_they_send_and_nothing_else():
-    one = made(federation={"clients": 6, "rounds": 1}, attack={"kind": "sign_flip", "num_attackers": 2})
+    one = small(federation={"clients": 6, "rounds": 1}, attack={"kind": "sign_flip", "num_attackers": 2})
     attacked, _ = task(one)
     deltas, model = np.arange(12.0).reshape(6, 2), np.array([1.0, 1.0])
-    sent = attacked.transform(deltas, np.arange(6), model, 1)
+
+    def sent_by(*clients):
+        updates = Updates(deltas, np.full(6, 4), np.array(clients), np.zeros(6, np.int64))
+        return attacked.transform(updates, model, 1).values
+
+    sent = sent_by(0, 1, 2, 3, 4, 5)
     assert np.array_equal(sent[2:], deltas[2:])
     assert sent[:2].tolist() == (-deltas[:2]).tolist()
-    in_a_cohort = attacked.transform(deltas, np.array([1, 2, 5, 7, 8, 9]), model, 1)
+    in_a_cohort = sent_by(1, 2, 5, 7, 8, 9)
     assert np.array_equal(in_a_cohort[1:], deltas[1:])  # only client 1 attacks
+    assert in_a_cohort[0].tolist() == (-deltas[0]).tolist()
 
 
 def test_an_aggregator_withstands_the_attackers_there_are_unless_a_number_is_given():
     attack = {"kind": "lie", "num_attackers": 3}
-    assert task(made(federation={"clients": 9}, attack=attack))[0].federation.num_byzantine == 3
-    assert task(made(federation={"clients": 9, "num_byzantine": 1}, attack=attack))[0].federation.num_byzantine == 1
-    assert task(made(federation={"clients": 9}))[0].federation.num_byzantine == 0
+    assert task(small(federation={"clients": 9}, attack=attack))[0].federation.num_byzantine == 3
+    assert task(small(federation={"clients": 9, "num_byzantine": 1}, attack=attack))[0].federation.num_byzantine == 1
+    assert task(small(federation={"clients": 9}))[0].federation.num_byzantine == 0
 
 
 def test_shared_queries_are_the_servers_and_everybodys():
-    one = made(
+    one = small(
         federation={"clients": 3, "interactions": 5}, partition={"kind": "labels"},
         sharing={"fraction": 0.25, "warm_up": 30},
     )  # fmt: skip
@@ -77,7 +85,7 @@ def test_shared_queries_are_the_servers_and_everybodys():
 
 
 def test_amounts_become_interactions_and_count_as_their_mean():
-    one = made(federation={"clients": 5, "interactions": 5, "rounds": 3}, partition={"kind": "quantity"})
+    one = small(federation={"clients": 5, "interactions": 5, "rounds": 3}, partition={"kind": "quantity"})
     assert task(one)[0].federation.interactions == (1, 3, 5, 7, 9)
     assert interactions_in(one) == 3 * 25
     assert finished(one).interactions == 3 * 25
@@ -104,19 +112,19 @@ def test_personal_rankers_are_tested_each_on_its_clients_queries():
         "partition": {"kind": "intents", "shuffled": False},
     }
     alone = finished(setting({**tables, "personal": {"kind": "local_only"}}))
-    kept = finished(setting({**tables, "personal": {"kind": "offset", "local_weight": 1.0}}))
+    apart = finished(setting({**tables, "personal": {"kind": "offset", "local_weight": 1.0}}))
     assert alone.offline[0, -1] == pytest.approx(alone.client_ndcg.mean())
-    assert kept.client_ndcg == pytest.approx(alone.client_ndcg, abs=1e-6)
+    assert apart.client_ndcg == pytest.approx(alone.client_ndcg, abs=1e-6)
 
 
-@pytest.mark.parametrize("way", ["retrain", "calibrated", "logs", "shards", "statistics"])
-def test_a_run_that_forgets_leaves_a_ranker_and_its_costs(way):
-    one = made(federation={"clients": 10, "interactions": 5, "rounds": 20}, forget={"method": way, "shards": 2})
+@pytest.mark.parametrize("method", ["retrain", "calibrated", "logs", "shards", "statistics"])
+def test_a_run_that_forgets_leaves_a_ranker_and_its_costs(method):
+    one = small(federation={"clients": 10, "interactions": 5, "rounds": 20}, unlearning={"method": method, "shards": 2})
     single = finished(one)
     further = dict(zip(single.names.tolist(), single.more, strict=True))
     assert 0 < single.offline[0, -1] <= 1
     assert (
-        further["local steps"] == {"retrain": 900, "calibrated": 54, "logs": 900, "shards": 400, "statistics": 0}[way]
+        further["local steps"] == {"retrain": 900, "calibrated": 54, "logs": 900, "shards": 400, "statistics": 0}[method]
     )
-    assert ("residual" in further) == (way != "retrain")
+    assert ("residual" in further) == (method != "retrain")
     assert np.array_equal(finished(one).parameters, single.parameters)

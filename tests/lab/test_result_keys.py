@@ -47,6 +47,9 @@ SPECS = {
     "fpdgd": on_clicks(privacy={"kind": "fpdgd"}),
     "gaussian": on_clicks(privacy={"kind": "gaussian", "adaptive": 0.5}),
     "laplace": on_clicks(privacy={"kind": "laplace"}),
+    "secure sums": on_clicks(privacy={"kind": "gaussian", "secure_aggregation": "execute"}),
+    "buffered": on_clicks(federation={"mode": "buffered", "buffer": 3, "interactions": 2}),
+    "randomized-response": on_clicks(learner={"kind": "foltr-es"}, privacy={"kind": "randomized-response"}),
     "foltr-es, mlp": on_clicks(learner={"kind": "foltr-es"}, ranker={"kind": "mlp"}),
     "labels, clusters": on_clicks(
         federation={"clients": 3},
@@ -57,9 +60,9 @@ SPECS = {
     "unlearning by logs": on_clicks(unlearning={"method": "logs"}),
     "unlearning by calibration": on_clicks(unlearning={"method": "calibrated", "keep_every": 1}),
     "audit": on_clicks(audit={"messages": 4}),
-    "silo train": on_texts("letters", kind="train", parties=2, queries=40, most=6),
-    "silo find": on_texts("made-up-60", kind="find", top=5, asked=4),
-    "silo picture": on_texts("letters", kind="picture", points=20, columns=10),
+    "silo train": on_texts("letters", kind="train", parties=2, queries=40, top_k=6),
+    "silo retrieval": on_texts("made-up-60", kind="retrieval", top=5, asked=4),
+    "silo projection": on_texts("letters", kind="projection", points=20, columns=10),
 }
 SETTINGS = {name: setting(content) for name, content in SPECS.items()}
 SILO = {name for name in SETTINGS if name.startswith("silo")}
@@ -82,7 +85,10 @@ def changed_by(module, addition=b"\n_MUTATED = 1\n"):
 
 def named_in_tables():
     patterns = [keys.CLICK_RUN, keys.SILO_RUN, *keys.NEUTRAL, *keys.SWITCHES, *keys.IMPLEMENTED_BY]
-    patterns += [one for targets in (*keys.SWITCHES.values(), *keys.IMPLEMENTED_BY.values()) for one in targets]
+    by_trait = [modules for traits in keys.TRAITS.values() for values in traits.values() for modules in values.values()]
+    patterns += [
+        one for targets in (*keys.SWITCHES.values(), *keys.IMPLEMENTED_BY.values(), *by_trait) for one in targets
+    ]
     return sorted(set(patterns))
 
 
@@ -165,19 +171,22 @@ def test_what_decides_no_number_changes_no_key(module):
 
 ONLY = {
     "foltr.federation.krum": {"krum, lie", "geometric_median, fang", "min_max"},  # two attacks use its distances
-    "foltr.federation.geometric_median": {"median, poison", "geometric_median, fang"},
+    "foltr.federation.geometric_median": {"geometric_median, fang"},
+    "foltr.federation.detector": {"median, poison"},
+    "foltr.federation.robust": {"median, poison"},
     "foltr.lab.attacks.lie": {"krum, lie"},
     "foltr.lab.attacks.fang": {"geometric_median, fang"},
-    "foltr.lab.audit.guess": {"audit"},
+    "foltr.lab.audit.click_guessing": {"audit"},
     "foltr.lab.runs.unlearning": {"unlearning by logs", "unlearning by calibration"},
     "foltr.lab.silo.training": {"silo train"},
-    "foltr.lab.silo.projection": {"silo picture"},
-    "foltr.learners.foltr_es": {"foltr-es, mlp"},
-    "foltr._kernels.foltr_es": {"foltr-es, mlp"},
-    "foltr.privacy.accounting": {"gaussian", "silo train"},  # organisations account for their sketches
-    "foltr.privacy.adaptive": {"gaussian"},
-    "foltr.privacy.calibration": {"gaussian", "laplace"},
-    "foltr.privacy.noise": {"fpdgd", "gaussian", "laplace", "audit"},
+    "foltr.lab.silo.projection": {"silo projection"},
+    "foltr.learners.foltr_es": {"foltr-es, mlp", "randomized-response"},
+    "foltr._kernels.foltr_es": {"foltr-es, mlp", "randomized-response"},
+    "foltr.privacy.accounting": {"silo train"},  # organisations account for their sketches
+    "foltr.privacy.ledger": {"fpdgd", "gaussian", "laplace", "secure sums", "randomized-response", "silo train"},
+    "foltr._kernels.noise": {"fpdgd", "gaussian", "laplace", "secure sums"},
+    "foltr.federation.buffered": {"buffered"},
+    "foltr.secagg.in_process": {"secure sums"},
 }
 
 
@@ -187,7 +196,12 @@ def test_a_kind_changes_the_keys_of_the_runs_that_name_it(module):
 
 
 def test_learners_change_the_keys_of_runs_that_learn_with_them():
-    assert set(SETTINGS) - changed_by("foltr.learners.pdgd") == {"foltr-es, mlp", "silo find", "silo picture"}
+    assert set(SETTINGS) - changed_by("foltr.learners.pdgd") == {
+        "foltr-es, mlp",
+        "randomized-response",
+        "silo retrieval",
+        "silo projection",
+    }
 
 
 def test_modules_of_unlearning_change_the_keys_of_runs_that_unlearn():
@@ -198,7 +212,7 @@ def test_modules_of_unlearning_change_the_keys_of_runs_that_unlearn():
 def test_modules_of_silos_change_the_keys_of_runs_on_texts():
     silo = [one for one in MODULES if one.startswith(("foltr.silo.", "foltr.lab.silo.", "foltr.text."))]
     assert all(changed_by(module) <= SILO for module in silo)
-    assert changed_by("foltr.silo.sketch") == SILO
+    assert changed_by("foltr.silo.sketches") == SILO
     assert changed_by("foltr.lab.runs.single") == set(SETTINGS) - SILO
 
 
@@ -246,10 +260,7 @@ def aggregate(updates):
 
 def with_plugins(*named):
     """A setting as it is when a spec lists plug-ins."""
-    one = SETTINGS["fedavg"]
-    fields = [*((name, object) for name in one.__struct_fields__), ("plugins", tuple[str, ...], ())]
-    wider = msgspec.defstruct("Wider", fields, frozen=True, module="foltr.lab.spec.setting")
-    return wider(*(getattr(one, name) for name in one.__struct_fields__), named)
+    return msgspec.structs.replace(SETTINGS["fedavg"], plugins=named)
 
 
 def key_with(*named):
@@ -319,10 +330,11 @@ def kind_of(module, name="Aggregator"):
 
 def test_a_kind_of_another_package_counts_with_its_file(tmp_path, monkeypatch):
     path = written(tmp_path, another_package=AGGREGATOR, near="SHARE = 0.5") / "another_package.py"
-    monkeypatch.setitem(sys.modules, "another_package", SimpleNamespace(__file__=str(path)))
+    kind = kind_of("another_package")
+    monkeypatch.setitem(sys.modules, "another_package", SimpleNamespace(__file__=str(path), Aggregator=kind))
 
     def resolve(key, value):
-        return kind_of("another_package") if (key, value) == ("federation.aggregator", "fedavg") else None
+        return kind if (key, value) == ("federation.aggregator", "fedavg") else None
 
     one = SETTINGS["fedavg"]
     assert str(path.resolve()) in keys.components_of(one, resolve=resolve)

@@ -48,6 +48,13 @@ def test_a_spec_that_only_names_its_data_is_fpdgd_without_privacy_as_published()
             "aggregator": "fedavg",
             "num_byzantine": None,
             "defend_on_detection": False,
+            "mode": "sync",
+            "buffer": None,
+            "staleness": "constant",
+            "staleness_exponent": 0.5,
+            "searches_per_day": 10.0,
+            "rate_spread": 1.0,
+            "day_rhythm": 0.8,
         },
         "privacy": {"kind": "none"},
         "runs": {"seeds": 1, "first_seed": 1, "evaluate_every": None},
@@ -64,7 +71,7 @@ def test_a_spec_that_only_names_its_data_is_fpdgd_without_privacy_as_published()
             "shards": 5,
             "ridge": 10.0,
         },
-        "audit": {"messages": 0, "queries": 1, "sum": 1, "holders": None, "trained_by": "perfect"},
+        "audit": {"messages": 0, "queries": 1, "sum": 1, "noise_contributors": None, "trained_by": "perfect"},
         "part": "",
     }
 
@@ -287,7 +294,10 @@ REFUSALS = {
     "unknown swept key": (GOOD + 'sweep = { "users.click" = ["perfect"] }', ["users.click: no such key"]),
     "unknown ranker": (GOOD + 'ranker = { kind = "tree" }', ["ranker.kind: no ranker 'tree'", "linear, mlp"]),
     "unknown learner": (GOOD + 'learner = { kind = "dbgd" }', ["learner.kind: no learner 'dbgd'", "pdgd, foltr-es"]),
-    "unknown federation": (GOOD + 'federation = { kind = "x" }', ["federation.kind: no federation 'x'", "federated, central"]),
+    "unknown federation": (
+        GOOD + 'federation = { kind = "x" }',
+        ["federation.kind: no federation 'x'", "federated, central"],
+    ),
     "unknown privacy": (
         GOOD + 'privacy = { kind = "magic" }',
         ["privacy.kind: no mechanism 'magic'", "none, fpdgd, randomized-response"],
@@ -302,17 +312,6 @@ REFUSALS = {
     ),
     "unknown click model": (GOOD + 'users = { model = "dbn" }', ["users", "'dbn'", "cascade, position"]),
     "unknown aggregator": (GOOD + 'federation = { aggregator = "mode" }', ["no aggregator 'mode'", "there are fedavg"]),
-    "unknown aggregator under noise": (
-        GOOD + 'federation = { aggregator = "mode" }\nprivacy = { kind = "gaussian" }',
-        ["federation.aggregator", "no aggregator 'mode'", "there are fedavg"],
-    ),
-    "unknown personalisation": (
-        GOOD + 'personal = { kind = "magic" }',
-        ["personal.kind: no personal 'magic'", "none, fedper, offset, clusters, local_only"],
-    ),
-    "unknown partition": (GOOD + 'partition = { kind = "magic" }', ["partition.kind: no partition 'magic'", "labels"]),
-    "plug-ins that are no list": (GOOD + "plugins = 3", ["plugins: expected a list of paths"]),
-    "a plug-in that is no text": (GOOD + "plugins = [3]", ["plugins: expected a list of paths"]),
     "unknown attack": (GOOD + 'attack = { kind = "magic" }', ["attack.kind", "'magic'", "none, poison, lie, fang"]),
     "half of the clients attack": (
         GOOD + 'federation = { clients = 10 }\nattack = { kind = "lie", num_attackers = 5 }',
@@ -348,7 +347,8 @@ REFUSALS = {
         ["personal.count = 5 clusters of 4 clients", "use at most 4"],
     ),
     "a personal ranker under attack": (
-        GOOD + 'federation = { clients = 4 }\npersonal = { kind = "local_only" }\nattack = { kind = "lie", num_attackers = 1 }',
+        GOOD + 'federation = { clients = 4 }\npersonal = { kind = "local_only" }\n'
+        'attack = { kind = "lie", num_attackers = 1 }',
         ["personal rankers are averaged plainly"],
     ),
     "a partition of the centre": (
@@ -369,7 +369,8 @@ REFUSALS = {
         ["per_client=2 of 2 grades leaves no skew", "use 1 to 1"],
     ),
     "forgetting somebody else": (
-        LOADED + 'federation = { clients = 10, interactions = 5 }\nunlearning = { method = "calibrated", forget_clients = [10] }',
+        LOADED + 'federation = { clients = 10, interactions = 5 }\n'
+        'unlearning = { method = "calibrated", forget_clients = [10] }',
         ["client 10 never took part", "0 .. 9"],
     ),
     "forgetting with rounds too far apart": (
@@ -378,15 +379,18 @@ REFUSALS = {
         ["keep_every = 21: use 1 .. 20"],
     ),
     "forgetting with as many steps": (
-        LOADED + 'federation = { clients = 10, interactions = 5 }\nunlearning = { method = "calibrated", local_steps = 5 }',
+        LOADED + 'federation = { clients = 10, interactions = 5 }\n'
+        'unlearning = { method = "calibrated", local_steps = 5 }',
         ["local_steps = 5", "use 1 .. 4"],
     ),
     "forgetting everybody": (
-        LOADED + 'federation = { clients = 2, interactions = 5 }\nunlearning = { method = "retrain", forget_clients = [0, 1] }',
+        LOADED + 'federation = { clients = 2, interactions = 5 }\n'
+        'unlearning = { method = "retrain", forget_clients = [0, 1] }',
         ["all 2 clients leave", "name at most 1"],
     ),
     "forgetting under another attack": (
-        GOOD + 'federation = { clients = 9 }\nattack = { kind = "lie", num_attackers = 1 }\nunlearning = { method = "retrain" }',
+        GOOD + 'federation = { clients = 9 }\nattack = { kind = "lie", num_attackers = 1 }\n'
+        'unlearning = { method = "retrain" }',
         ["unlearning brings its own attack"],
     ),
     "a warm-up on nothing": (GOOD + "sharing = { warm_up = 10 }", ["sharing.warm_up", "say sharing.fraction"]),
@@ -511,6 +515,17 @@ REFUSALS = {
         GOOD + 'learner = { kind = "foltr-es", objective = "dcg" }\nusers = { k = 1 }',
         ["users.k: the dcg objective needs a list of at least 2"],
     ),
+    "unknown aggregator under noise": (
+        GOOD + 'federation = { aggregator = "mode" }\nprivacy = { kind = "gaussian" }',
+        ["federation.aggregator", "no aggregator 'mode'", "there are fedavg"],
+    ),
+    "unknown personalisation": (
+        GOOD + 'personal = { kind = "magic" }',
+        ["personal.kind: no personal 'magic'", "none, fedper, offset, clusters, local_only"],
+    ),
+    "unknown partition": (GOOD + 'partition = { kind = "magic" }', ["partition.kind: no partition 'magic'", "labels"]),
+    "plug-ins that are no list": (GOOD + "plugins = 3", ["plugins: expected a list of paths"]),
+    "a plug-in that is no text": (GOOD + "plugins = [3]", ["plugins: expected a list of paths"]),
     "folds that are none": ('data = { name = "synthetic-mq2007@60", folds = "first" }', ["data.folds = 'first'"]),
     "folds turned round": ('data = { name = "synthetic-mq2007@60", folds = "5-1" }', ["data.folds = '5-1'"]),
     "a fold that is not there": (
@@ -601,7 +616,7 @@ KIND_OF = {
     "silo.gone": "retrieval",
     "silo.deleted_fraction": "retrieval",
 }
-SILO_DATA = {"name": "synthetic-texts", "folds": 1}
+SILO_DATA = {"name": "docstrings", "folds": 1}
 
 
 def old_spec(key, value):

@@ -4,21 +4,21 @@ import io
 import json
 import zipfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
+from foltr import registry
 from foltr.atomic import write_arrays
-from foltr.errors import InputError, StorageError
-from foltr.rankers import Linear, Mlp, RankerKind
+from foltr.errors import InputError, SpecError, StorageError
 from foltr.types import Array
 
 
 class Ranker(NamedTuple):
     """A scoring function with its parameters."""
 
-    kind: RankerKind
+    kind: Any
     parameters: Array
 
     def score(self, features: Array) -> Array:
@@ -28,7 +28,8 @@ class Ranker(NamedTuple):
             raise InputError(
                 f"this ranker has {len(self.parameters)} parameters, which does not fit {given.shape[1]} features"
             )
-        return self.kind.score(self.parameters, given)
+        scores: Array = self.kind.score(self.parameters, given)
+        return scores
 
     def predict(self, features: Array) -> Array:
         """`score` by the name that scikit-learn gives it."""
@@ -44,11 +45,12 @@ class Ranker(NamedTuple):
         """One of the rankers in a run's ranker.npz."""
         try:
             with np.load(io.BytesIO(Path(path).read_bytes())) as arrays:
-                kind = msgspec.json.decode(str(arrays[f"setting_{setting}_ranker"]), type=Linear | Mlp)
+                content = json.loads(str(arrays[f"setting_{setting}_ranker"]))
+                kind = msgspec.convert(content, registry.kind("ranker", content.get("kind")))
                 return Ranker(kind, arrays[f"setting_{setting}"][index])
         except FileNotFoundError:
             raise InputError(f"{path}: there is no such file; a run leaves its rankers in ranker.npz") from None
-        except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile, msgspec.DecodeError) as problem:
+        except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile, AttributeError, SpecError) as problem:
             raise StorageError(f"{path}: not a ranker file, or a damaged one ({problem})") from None
         except (KeyError, IndexError):
             raise InputError(f"{path}: there is no ranker {index} of setting {setting} in it") from None

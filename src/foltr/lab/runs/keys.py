@@ -50,45 +50,55 @@ NEUTRAL = (
     "foltr.lab.runs.store",
     "foltr.lab.silo.card",
     "foltr.privacy.card",
-    "foltr.privacy.card_words",
+    "foltr.registry",  # the class that it finds is a component by itself
 )
 
 # Modules that import all kinds of a slot and run the one that the setting names -> imports that are not followed.
+_LEARNERS = ("foltr._kernels.foltr_es", "foltr._kernels.pdgd", "foltr.learners.*")
 SWITCHES: dict[str, tuple[str, ...]] = {
-    "foltr.federation.aggregators": (
-        "foltr.federation.centres",
-        "foltr.federation.geometric_median",
-        "foltr.federation.krum",
-    ),
-    "foltr.federation.releases": ("foltr.privacy.accounting",),
-    "foltr.federation.round": ("foltr.learners.*", "foltr.privacy.noise"),
-    "foltr.lab.attacks": ("foltr.lab.attacks.*",),
+    "foltr.federation.releases": ("foltr.privacy.events", "foltr.privacy.ledger"),
+    "foltr.federation.round": ("foltr.privacy.events", "foltr.privacy.ledger"),
     "foltr.lab.runs.single": ("foltr.lab.audit.*", "foltr.lab.runs.unlearning"),
     "foltr.lab.silo.runs": ("foltr.lab.silo.*", "foltr.silo.*"),
-    "foltr.lab.simulation.compiled": ("foltr._kernels.foltr_es", "foltr._kernels.pdgd", "foltr.learners.*"),
+    "foltr.lab.simulation.batches": _LEARNERS,
+    "foltr.lab.simulation.compiled": ("foltr.learners.*",),
+    "foltr.lab.simulation.engines": ("foltr.learners.*",),
+    "foltr.lab.simulation.plain": ("foltr.learners.*",),
+    "foltr.lab.simulation.protection": ("foltr._kernels.noise",),
+    "foltr.lab.simulation.rounds": ("foltr.federation.buffered", "foltr.federation.detector", "foltr.secagg.*"),
+    "foltr.lab.simulation.task": ("foltr.federation.buffered", "foltr.learners.*"),
     "foltr.lab.spec.setting": ("foltr.*",),
-    "foltr.privacy.mechanisms": ("foltr.privacy.adaptive", "foltr.privacy.calibration", "foltr.privacy.noise"),
+    "foltr.privacy.ledger": ("foltr.privacy.accounting",),  # admission is in closed form
+    "foltr.privacy.mechanisms": ("foltr.privacy.calibration", "foltr.privacy.events", "foltr.privacy.noise"),
 }
 
 # What a switch runs for a component: for a module that is reached, or for a kind that the setting names, `module:kind`.
 IMPLEMENTED_BY: dict[str, tuple[str, ...]] = {
-    "foltr.lab.audit.choice:Audit": ("foltr.lab.audit.click_guessing",),
+    "foltr.lab.audit:Audit": ("foltr.lab.audit.click_guessing",),
+    "foltr.lab.spec.setting:Unlearning": ("foltr.lab.runs.unlearning",),
     "foltr.learners.foltr_es": ("foltr._kernels.foltr_es",),
     "foltr.learners.pdgd": ("foltr._kernels.pdgd",),
-    "foltr.privacy.mechanisms:Fpdgd": ("foltr.privacy.noise",),
-    "foltr.privacy.mechanisms:Gaussian": (
-        "foltr.privacy.accounting",
-        "foltr.privacy.adaptive",
-        "foltr.privacy.calibration",
-        "foltr.privacy.noise",
-    ),
-    "foltr.privacy.mechanisms:Laplace": ("foltr.privacy.calibration", "foltr.privacy.noise"),
-    "foltr.silo.parties:Setup": ("foltr.lab.silo.training",),
-    "foltr.unlearning.choice:Unlearning": ("foltr.lab.runs.unlearning",),
+    "foltr.silo.parties:Setup": ("foltr.lab.silo.training", "foltr.privacy.accounting"),
+}
+
+# What a switch runs for a trait of a kind, whoever wrote it: slot -> trait -> its value -> modules.
+TRAITS: dict[str, dict[str, dict[Any, tuple[str, ...]]]] = {
+    "federation": {
+        "defend_on_detection": {True: ("foltr.federation.detector",)},
+        "mode": {"buffered": ("foltr.federation.buffered",)},
+    },
+    "learner": {"message": {"objective": ("foltr.learners.foltr_es",)}},
+    "privacy": {
+        "acts_on": {
+            "delta": ("foltr._kernels.noise", "foltr.privacy.ledger", "foltr.privacy.noise"),
+            "outcome": ("foltr.privacy.ledger",),
+        },
+        "secure_aggregation": {"execute": ("foltr.secagg.in_process",)},
+    },
 }
 
 # Tables of a setting that name no component when the key has this value.
-OFF: dict[str, Any] = {"attack.kind": "none", "audit.messages": 0, "unlearning.method": "none"}
+OFF: dict[str, Any] = {"audit.messages": 0, "unlearning.method": "none"}
 
 # Keys of a setting whose value is the name of a kind -> the slot of the registry.
 NAMED = {"federation.aggregator": "aggregator", "users.clicks": "click_model"}
@@ -108,9 +118,12 @@ def code_of(setting: AnySetting, *, resolve: Resolve = registered, source_of: So
     """The digest of the code and libraries behind a setting.
 
     It differs on each call, so that no stored result matches, if the code in memory may not be that of a file: for a
-    class of a notebook cell, and for a plug-in that was edited since this process first read it.
+    class of a notebook cell, for a kind of a plug-in that was edited and loaded again, and for a module that a plug-in
+    imports and that was edited since this process first read it.
     """
     components = tuple(components_of(setting, resolve=resolve))
+    if not all(map(_is_current, _kinds(setting, "", resolve))):
+        return secrets.token_hex(32)
     return (_stored_digest if all(map(is_inside, components)) else _digest)(components, source_of)
 
 
@@ -126,7 +139,7 @@ def _digest(components: tuple[str, ...], source_of: SourceOf) -> str:
     for module in reached(components, source_of):
         source = source_of(module)
         code = code_in(source).digest if source is not None else ""
-        if not is_inside(module) and (not code or _first_read.setdefault(module, code) != code):
+        if not is_inside(module) and not (code and _in_memory(module, code)):
             return secrets.token_hex(32)
         name = module if is_inside(module) else Path(module).name
         digest.update(f"{name} {code}\n".encode())
@@ -134,7 +147,21 @@ def _digest(components: tuple[str, ...], source_of: SourceOf) -> str:
 
 
 _stored_digest = cache(_digest)
-_first_read: dict[str, str] = {}  # file outside foltr -> digest of its code
+
+
+def _in_memory(file: str, code: str) -> bool:
+    """Whether the code of a file outside foltr is the one that runs. What a plug-in imports is imported once only."""
+    run = registry.plugin_source(file)
+    return (_first_read.setdefault(file, code) if run is None else code_in(run).digest) == code
+
+
+_first_read: dict[str, str] = {}  # file outside foltr that is no plug-in -> digest of its code
+
+
+def _is_current(kind: Any) -> bool:
+    """Whether a kind is the class of its module, and not one of a plug-in before an edit."""
+    module = sys.modules.get(kind.__module__)
+    return is_inside(kind.__module__) or getattr(module, kind.__qualname__, None) is kind
 
 
 @cache
@@ -159,6 +186,12 @@ def components_of(setting: AnySetting, *, resolve: Resolve = registered) -> list
     found = {SILO_RUN if isinstance(setting, SiloSetting) else CLICK_RUN}
     for kind in _kinds(setting, "", resolve):
         found |= {_module(kind.__module__), *IMPLEMENTED_BY.get(f"{kind.__module__}:{kind.__qualname__}", ())}
+    for table, traits in TRAITS.items():
+        for trait, modules in traits.items():
+            found |= {*modules.get(getattr(getattr(setting, table, None), trait, None), ())}
+    learner = getattr(setting, "learner", None)
+    if learner is not None and not is_inside(type(learner).__module__):
+        found.add("foltr.learners.pdgd")  # by which the plain engine trains a centre and a warm-up
     found |= {_plugin(named) for named in getattr(setting, "plugins", ())}
     return sorted(found)
 

@@ -16,13 +16,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from foltr.errors import FoltrError
+from foltr.errors import FoltrError, SpecError
 from foltr.lab.runs import store
+from foltr.lab.runs.keys import code_of
 from foltr.lab.runs.single import run_setting
 from foltr.lab.silo import runs as silo_runs
 from foltr.lab.simulation import population
 from foltr.lab.simulation.evaluation import Progress, RunResult
-from foltr.lab.spec.setting import AnySetting, SiloSetting
+from foltr.lab.spec.setting import AnySetting, SiloSetting, resolved, stored
 
 
 class Job(NamedTuple):
@@ -63,7 +64,7 @@ def run_jobs(jobs: list[Job], out: Path, *, processes: int, threads: int) -> Ite
     try:
         ended: queue.SimpleQueue[Future[None]] = queue.SimpleQueue()  # asking thousands of futures takes its time
         with _no_ctrl_c():
-            waiting = {pool.submit(_in_worker, job, out, threads): job for job in jobs}
+            waiting = {pool.submit(_in_worker, _sent(job), out, threads): job for job in jobs}
         for future in waiting:
             future.add_done_callback(ended.put)
         while waiting:
@@ -133,8 +134,27 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _in_worker(job: Job, out: Path, threads: int) -> None:
-    for event in _one(job, out, threads):
+class _Sent(NamedTuple):
+    """A job as plain data: a worker process does not know the classes of plug-ins before it has loaded them."""
+
+    number: int
+    setting: dict[str, Any]
+    code: str
+    fold: int
+    seed: int
+    key: str
+
+
+def _sent(job: Job) -> _Sent:
+    plugins = getattr(job.setting, "plugins", ())
+    return _Sent(job.number, resolved(job.setting), code_of(job.setting) if plugins else "", *job[2:])
+
+
+def _in_worker(sent: _Sent, out: Path, threads: int) -> None:
+    setting = stored(sent.setting)
+    if sent.code and code_of(setting) != sent.code:
+        raise SpecError("plugins: a file was edited after this run began; run the same command again")
+    for event in _one(Job(sent.number, setting, *sent[3:]), out, threads):
         _words.put(event)
 
 

@@ -1,13 +1,13 @@
 """What a single run leaves, and how good its rankers are."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from foltr._kernels.metrics import evaluate
 from foltr.metrics import DISCOUNT
-from foltr.rankers import Linear, RankerKind
+from foltr.rankers import Linear
 from foltr.types import Array, Dataset
 
 RECORDED = 1000  # rows kept of each online metric, about
@@ -52,7 +52,7 @@ def thin(ndcg: Array, max_rr: Array) -> tuple[Array, Array]:
     return at, np.stack([*means, so_far])
 
 
-def offline_quality(ranker: RankerKind, parameters: Array, test: Dataset, grades: int) -> Array:
+def offline_quality(ranker: Any, parameters: Array, test: Dataset, grades: int) -> Array:
     """[2, rankers] nDCG@10 and MRR@10 of rankers [rankers, P], a block of them at a time."""
     parts = []
     for first in range(0, len(parameters), _RANKERS):
@@ -62,9 +62,12 @@ def offline_quality(ranker: RankerKind, parameters: Array, test: Dataset, grades
     return np.concatenate(parts, axis=1)
 
 
-def scorer(ranker: RankerKind, block: Array) -> Callable[[Array], Array]:
+def scorer(ranker: Any, block: Array) -> Callable[[Array], Array]:
     """features [n, d] -> float32 scores [n, rankers]; linear rankers share one matrix product."""
     if isinstance(ranker, Linear):
         weights = np.ascontiguousarray(block.T, dtype=np.float32)
         return lambda features: features @ weights
-    return lambda features: np.stack([ranker.score_many(one, features) for one in block], axis=1)
+    score = getattr(ranker, "score_many", ranker.score)
+    return lambda features: np.stack(
+        [score(one, features) for one in block], axis=1, dtype=np.float32, casting="same_kind"
+    )

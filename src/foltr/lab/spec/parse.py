@@ -72,11 +72,8 @@ def setting(raw: dict[str, Any], *, where: str = "spec", folder: Path = Path()) 
             raise SpecError(f"{where}: {renamed(key) or f'{key}: no such key; {_known_tables(tables)}'}")
     content: dict[str, Any] = {table: _table(table, raw.get(table, {}), raw, where) for table in tables}
     part = str(raw.get("part", ""))
-    one: AnySetting
-    if "silo" in raw:
-        one = SiloSetting(**content, part=part)
-    else:
-        one = Setting(**content, plugins=plugins, part=part)
+    silo = "silo" in raw
+    one = SiloSetting(**content, part=part) if silo else Setting(**content, plugins=plugins, part=part)
     check(one, where=where)
     return one
 
@@ -85,12 +82,17 @@ def _loaded_plugins(paths: Any, where: str, folder: Path) -> tuple[str, ...]:
     """The files that register further kinds, loaded, by absolute paths: worker processes load them again."""
     if not isinstance(paths, list | tuple) or not all(isinstance(path, str) for path in paths):
         raise SpecError(f'{where}: plugins: expected a list of paths such as ["./my_aggregator.py"], got {paths!r}')
-    files = tuple(str((folder / path).absolute()) for path in paths)
+    files = tuple(str((folder / path).resolve()) for path in paths)
+    owners: dict[tuple[str, str], str] = {}
     for file in files:
         try:
-            registry.load_plugin(file)
+            kinds = registry.load_plugin(file).kinds
         except SpecError as problem:
             raise SpecError(f"{where}: {problem}") from None
+        for slot, cls in kinds:
+            name = registry.kind_name(cls)
+            if owners.setdefault((slot, name), file) != file:
+                raise SpecError(f"{where}: plugins: {owners[slot, name]} and {file} both register {slot} {name!r}")
     return files
 
 
