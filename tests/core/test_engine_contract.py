@@ -40,11 +40,13 @@ LEARNERS = {
 
 
 def cases():
+    found = []
     for (what, (learner, mechanisms)), (by, ranker) in itertools.product(LEARNERS.items(), RANKERS.items()):
         for how, mechanism in mechanisms.items():
             models = tuple(click_model(each, grades=3) for each in USERS)
             task = Task(DATA, 3, models, ranker, learner, Federated(6, 4, 3), mechanism, seed=3)
-            yield pytest.param(task, id=f"{what}-{by}-{how}")
+            found.append(pytest.param(task, id=f"{what}-{by}-{how}"))
+    return found
 
 
 def start_of(task, rows=None):

@@ -193,8 +193,9 @@ def test_a_broken_law_of_attacks_is_named(craft, traits, law):
 def test_the_suites_and_fedavg_need_numpy_only():
     """A machine without the lab's dependencies can test a plug-in, and average."""
     code = (
-        "import sys; from foltr.testing import check_aggregator, check_attack; "
-        "from foltr.federation.aggregators import FedAvg; check_aggregator(FedAvg); "
+        "import sys; from foltr import registry, testing; "
+        "[testing.CHECKS[slot](registry.kind(slot, name)) for slot, name in "
+        "[('aggregator', 'fedavg'), ('ranker', 'mlp'), ('learner', 'pdgd'), ('mechanism', 'gaussian')]]; "
         "print(sorted({'numba', 'llvmlite', 'scipy', 'polars', 'hypothesis'} & set(sys.modules)))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

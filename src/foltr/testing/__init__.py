@@ -1,14 +1,34 @@
 """Contract suites for other people's kinds: each raises AssertionError that names the law and the input it failed on.
 
-    from foltr.testing import check_aggregator, check_attack
+    from foltr.testing import check_aggregator
 
     def test_my_aggregator():
         check_aggregator(MyAggregator)
 
-NumPy only; every input follows from a fixed seed, so that a failure can be repeated.
+There is one for every slot of `foltr.registry`. Parameters of the kind follow the class: `check_ranker(Mine, depth=3)`.
+Every input follows from a fixed seed, so that a failure can be repeated. NumPy only; `check_partition` also needs
+foltr[lab], as partitions do.
 """
 
 from foltr.testing.aggregators import check_aggregator
 from foltr.testing.attacks import check_attack
+from foltr.testing.click_models import check_click_model
+from foltr.testing.learners import check_learner
+from foltr.testing.mechanisms import check_mechanism
+from foltr.testing.partitions import check_partition
+from foltr.testing.rankers import check_ranker
 
-__all__ = ["check_aggregator", "check_attack"]
+__all__ = [
+    "check_aggregator", "check_attack", "check_click_model", "check_learner", "check_mechanism", "check_partition",
+    "check_ranker",
+]  # fmt: skip
+
+CHECKS = {
+    "ranker": check_ranker,
+    "learner": check_learner,
+    "mechanism": check_mechanism,
+    "aggregator": check_aggregator,
+    "attack": check_attack,
+    "click_model": check_click_model,
+    "partition": check_partition,
+}

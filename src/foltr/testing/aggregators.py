@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from foltr.rng import stream
+from foltr.testing.laws import demand
 from foltr.types import Array
 
 _CLIENTS = range(1, 13)
@@ -184,9 +185,6 @@ def _close(result: Array, expected: Array, tolerance: float, words: str, aggrega
 def _demand(
     holds: bool, words: str, aggregator: Any, case: Case, result: Array | None = None, expected: Array | None = None
 ) -> None:
-    if holds:
-        return
-    said = f"{_name(aggregator)}: {words}; with n = {len(case.values)}, num_byzantine = {case.num_byzantine}"
-    said += "" if result is None else f"\nresult {result}"
-    said += "" if expected is None else f"\nexpected {expected}"
-    raise AssertionError(f"{said}\nvalues {case.values.tolist()}\nweights {case.weights.tolist()}")
+    compared = {"result": result, "expected": expected}
+    given = {name: value for name, value in compared.items() if value is not None} | case._asdict()
+    demand(holds, aggregator, words, n=len(case.values), **given)

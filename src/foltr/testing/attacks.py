@@ -8,6 +8,7 @@ import numpy as np
 from foltr import registry
 from foltr.lab.attacks.view import AttackView, Knowledge
 from foltr.rng import stream
+from foltr.testing.laws import demand
 from foltr.types import Array
 
 _CLIENTS = (3, 10, 13)
@@ -88,9 +89,4 @@ def _craft(attack: Any, view: AttackView) -> Array:
 
 
 def _demand(holds: bool, words: str, attack: Any, view: AttackView) -> None:
-    if not holds:
-        raise AssertionError(
-            f"{type(attack).__name__}: {words}; with {len(view.deltas)} clients, {view.num_attackers} attackers, "
-            f"aggregator {view.aggregator!r}, {view.knowledge} knowledge\ndeltas {view.deltas.tolist()}\n"
-            f"model {view.model.tolist()}"
-        )
+    demand(holds, attack, words, clients=len(view.deltas), **view._asdict())
