@@ -11,7 +11,7 @@ from foltr.lab.runs import store
 from foltr.lab.silo import runs as silo_runs
 from foltr.lab.silo.projection import separation
 from foltr.lab.spec.parse import plan
-from foltr.lab.spec.setting import DataChoice, stored, resolved
+from foltr.lab.spec.setting import DataChoice, resolved, stored
 from foltr.rng import stream
 
 TOPICS = ("fever", "rash", "cough", "sleep")

@@ -108,7 +108,7 @@ def test_trials_refute_the_papers_epsilon():
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_event_says_what_holds(variant):
     event = event_of(variant, 30, STATED)
-    assert (event.unit, event.neighbours, event.norm, event.clipped, event.bound) == ("word", "remove", "l1", "l1", 30)
+    assert (event.unit, event.adjacency, event.norm, event.clipped, event.bound) == ("word", "zero-out", "l1", "l1", 30)
     figure = epsilon({event: 1}, 1e-9).epsilon
     if variant in ("none", "paper"):
         assert figure == math.inf

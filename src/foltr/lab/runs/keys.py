@@ -166,7 +166,7 @@ def _is_current(kind: Any) -> bool:
 
 @cache
 def versions() -> tuple[tuple[str, str], ...]:
-    """Versions of Python and of LIBRARIES, empty where one is not installed; and whether SIMD runs: last digits differ."""
+    """Versions of Python and of LIBRARIES, empty where one is not installed; and whether SIMD runs."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     return (("python", python), ("simd", str(USE_SIMD)), *((name, _version(name)) for name in LIBRARIES))
 
