@@ -138,12 +138,12 @@ KINDS = {
         ["all 5 noise shares"],
     ),
     "response": (
-        ["learner.kind=evolution", 'privacy={kind="randomized-response", p=0.5}'],
+        ["learner.kind=foltr-es", 'privacy={kind="randomized-response", p=0.5}'],
         {"kind": "randomized-response", "nominal_epsilon": float(np.log(10))},  # ln(p (m - 1) / (1 - p)), m = 11
         ["Nominal epsilon 2.3", "ONE interaction"],
     ),
     "honest response": (
-        ["learner.kind=evolution", 'privacy={kind="randomized-response", p=1}'],
+        ["learner.kind=foltr-es", 'privacy={kind="randomized-response", p=1}'],
         {"kind": "randomized-response", "nominal_epsilon": "infinite"},
         ["Nominal epsilon infinite"],
     ),
@@ -328,7 +328,7 @@ def add(command, folder, *queries):
     assert command("data", "add", "mine", own_data(folder, *queries)).code == 0
     spec = folder.with_suffix(".toml")
     spec.write_text(
-        'data = { name = "mine", folds = 1 }\nfederation = { clients = 2, rounds = 2 }\nusers = { shown = 3 }\n'
+        'data = { name = "mine", folds = 1 }\nfederation = { clients = 2, rounds = 2 }\nusers = { k = 3 }\n'
     )
     return spec
 
