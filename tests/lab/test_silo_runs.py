@@ -12,7 +12,7 @@ from foltr.lab.runs.closure import source_on_disk
 from foltr.lab.silo import runs as silo_runs
 from foltr.lab.silo.projection import separation
 from foltr.lab.spec.parse import plan
-from foltr.lab.spec.setting import DataChoice, stored, resolved
+from foltr.lab.spec.setting import DataChoice, resolved, stored
 from foltr.rng import stream
 
 TOPICS = ("fever", "rash", "cough", "sleep")
@@ -142,3 +142,10 @@ def test_runs_with_texts_depend_on_their_own_code_and_runs_of_clicks_do_not():
     for module, expected in {"foltr.lab.silo.retrieval": [True, False], "foltr.learners.pdgd": [False, True]}.items():
         changed = [keys.code_of(one, source_of=edited(module)) != keys.code_of(one) for one in settings]
         assert changed == expected
+
+
+def test_synthetic_documents_are_generated_once():
+    choice = DataChoice("made-up-50")
+    assert silo_runs.load(choice) is silo_runs.load(choice)
+    with pytest.raises(SpecError, match="has no queries"):
+        silo_runs.check(plan(TRAIN | {"data": {"name": "made-up-50", "folds": 1}}).settings[0], silo_runs.load(choice))

@@ -46,7 +46,7 @@ class Ranker(NamedTuple):
         try:
             with np.load(io.BytesIO(Path(path).read_bytes())) as arrays:
                 content = json.loads(str(arrays[f"setting_{setting}_ranker"]))
-                kind = msgspec.convert(content, registry.kind("ranker", content.get("kind")))
+                kind: Any = msgspec.convert(content, registry.kind("ranker", content.get("kind")))
                 return Ranker(kind, arrays[f"setting_{setting}"][index])
         except FileNotFoundError:
             raise InputError(f"{path}: there is no such file; a run leaves its rankers in ranker.npz") from None
