@@ -123,7 +123,9 @@ def test_a_run_that_forgets_leaves_a_ranker_and_its_costs(method):
     single = finished(one)
     further = dict(zip(single.names.tolist(), single.more, strict=True))
     assert 0 < single.offline[0, -1] <= 1
-    steps = {"retrain": 900, "calibrated": 54, "logs": 900, "shards": 400, "statistics": 0}
-    assert further["local steps"] == steps[method]
+    assert (
+        further["local steps"]
+        == {"retrain": 900, "calibrated": 54, "logs": 900, "shards": 400, "statistics": 0}[method]
+    )
     assert ("residual" in further) == (method != "retrain")
     assert np.array_equal(finished(one).parameters, single.parameters)
