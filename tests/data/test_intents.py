@@ -135,13 +135,13 @@ def test_a_seed_is_one_synthetic_collection_of_any_size():
 
 
 def test_the_synthetic_collection_has_its_size_and_says_what_it_is():
-    made = intents.load("synthetic-intents")
-    assert made.note == "synthetic"
-    assert made.data.features.shape[1] == 46
-    assert len(made.data.queries) == 200
-    assert np.diff(made.data.offsets).mean() == pytest.approx(40, abs=2)
-    assert (made.data.features.min(), made.data.features.max()) == (0, 1)
-    assert np.array_equal(made.data.labels, made.intents.any(axis=1))
+    loaded = intents.load("synthetic-intents")
+    assert loaded.note == "synthetic"
+    assert loaded.data.features.shape[1] == 46
+    assert len(loaded.data.queries) == 200
+    assert np.diff(loaded.data.offsets).mean() == pytest.approx(40, abs=2)
+    assert (loaded.data.features.min(), loaded.data.features.max()) == (0, 1)
+    assert np.array_equal(loaded.data.labels, loaded.intents.any(axis=1))
 
 
 @pytest.mark.parametrize(

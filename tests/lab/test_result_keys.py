@@ -120,7 +120,7 @@ def test_a_key_that_names_a_kind_is_a_key_of_a_setting(key):
 
 def test_the_libraries_that_compute_are_installed_here():
     assert all(version for _, version in keys.versions())
-    assert [name for name, _ in keys.versions()] == ["python", *keys.LIBRARIES]
+    assert [name for name, _ in keys.versions()] == ["python", "simd", *keys.LIBRARIES]
 
 
 def test_what_a_switch_cuts_off_is_reached_by_a_setting_that_names_it():

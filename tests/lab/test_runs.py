@@ -114,8 +114,8 @@ def test_the_last_offline_rows_are_those_of_the_rankers_in_the_file(finished):
             lists = [slice(a, b) for a, b in zip(test.offsets[:-1], test.offsets[1:], strict=True)]
             relevant = [part for part in lists if test.labels[part].any()]
             mine = np.mean([ndcg(ranker.score(test.features[part]), test.labels[part]) for part in relevant])
-            told = rows.filter(setting=setting, fold=fold, seed=seed)["value"].item()
-            assert told == pytest.approx(mine, abs=1e-5)  # told in single precision
+            reported = rows.filter(setting=setting, fold=fold, seed=seed)["value"].item()
+            assert reported == pytest.approx(mine, abs=1e-5)  # reported in single precision
 
 
 def test_the_privacy_card_is_the_one_in_the_manifest(finished):
@@ -166,21 +166,21 @@ def test_the_privacy_card_says_the_papers_figure_and_that_it_is_nominal(sets, fa
 
 
 @pytest.fixture
-def told(command, finished, tiny):
+def reported(command, finished, tiny):
     """What --json says of the finished run."""
     answer = command("run", tiny, "--out", finished, "--json")
     assert answer.code == 0
     return strict_json(answer.out)
 
 
-def test_json_prints_one_object_of_the_documented_shape(told, finished):
-    assert set(told) == {"run", "dir", "results"}
-    assert told["dir"] == str(finished / told["run"])
-    assert [one["setting"] for one in told["results"]] == [
+def test_json_prints_one_object_of_the_documented_shape(reported, finished):
+    assert set(reported) == {"run", "dir", "results"}
+    assert reported["dir"] == str(finished / reported["run"])
+    assert [one["setting"] for one in reported["results"]] == [
         {"users.clicks": "navigational"},
         {"users.clicks": "informational"},
     ]
-    for one in told["results"]:
+    for one in reported["results"]:
         assert set(one) == {"setting", "metrics", "clients", "interactions", "seconds"}
         assert set(one["metrics"]) == METRICS
         assert one["interactions"] == 640
@@ -189,16 +189,16 @@ def test_json_prints_one_object_of_the_documented_shape(told, finished):
             assert cell["runs"] == 4
 
 
-def test_every_printed_number_can_be_had_again_from_the_rows(told, finished):
+def test_every_printed_number_can_be_had_again_from_the_rows(reported, finished):
     rows = pl.read_parquet(the_run(finished) / "rows.parquet")
-    for setting, result in enumerate(told["results"]):
+    for setting, result in enumerate(reported["results"]):
         by_run = {name: [] for name in METRICS}
         for fold, seed in RUNS:
             mine = rows.filter(setting=setting, fold=fold, seed=seed).sort("round")
             curve = {name: part["value"].to_numpy() for (name,), part in mine.group_by("metric")}
-            shown = curve["online_ndcg@10"]
-            by_run["online_ndcg@10"].append(sum(shown) / ROUNDS)
-            by_run["discounted_online_ndcg"].append(sum(0.9995**t * value for t, value in enumerate(shown)))
+            online = curve["online_ndcg@10"]
+            by_run["online_ndcg@10"].append(sum(online) / ROUNDS)
+            by_run["discounted_online_ndcg"].append(sum(0.9995**t * value for t, value in enumerate(online)))
             by_run["online_max_rr"].append(sum(curve["online_max_rr"]) / ROUNDS)
             by_run["online_max_rr_first"].append(curve["online_max_rr"][0])
             by_run["online_max_rr_last_tenth"].append(sum(curve["online_max_rr"][-2:]) / 2)
@@ -262,7 +262,7 @@ def test_the_number_of_processes_does_not_change_a_byte(command, tiny, tmp_path,
 
 @pytest.mark.slow
 def test_machine_code_fresh_from_the_compiler_and_from_the_cache_do_not_differ_in_a_byte(tiny, tmp_path, monkeypatch):
-    """The first run after an installation compiles; the second one finds what the first one kept."""
+    """The first run after an installation compiles; the second one finds what the first one stored."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "machine code"))
     found = []
     for out in (tmp_path / "first", tmp_path / "second"):
@@ -370,7 +370,7 @@ def test_more_documents_than_there_are_numbers_to_draw_by_are_refused(command, r
     )
 
 
-def test_fewer_documents_than_shown_are_told_on_standard_error(command, tmp_path):
+def test_fewer_documents_than_k_are_reported_on_standard_error(command, tmp_path):
     spec = add(command, tmp_path / "mine", 2, 6, 1)
     answer = command("run", spec, "--jobs", 1)
     assert answer.code == 0, answer.err

@@ -7,7 +7,8 @@ import pytest
 from laboratory import singles, strict_json, the_run
 
 from foltr.errors import SpecError
-from foltr.lab.runs import store
+from foltr.lab.runs import keys
+from foltr.lab.runs.closure import source_on_disk
 from foltr.lab.silo import runs as silo_runs
 from foltr.lab.silo.projection import separation
 from foltr.lab.spec.parse import plan
@@ -132,19 +133,18 @@ def test_a_setting_survives_being_written_down():
     assert stored(json.loads(json.dumps(resolved(setting)))) == setting
 
 
-def test_runs_with_texts_hang_on_their_own_code_and_runs_of_clicks_do_not(monkeypatch):
+def test_runs_with_texts_depend_on_their_own_code_and_runs_of_clicks_do_not():
     settings = [*plan(RETRIEVE).settings, *plan({"data": {"name": "synthetic-mq2007"}}).settings]
 
-    def keys():
-        return [store.key_of(setting, checksum="x", fold=1, seed=1) for setting in settings]
+    def edited(module):
+        return lambda name: (source_on_disk(name) or b"") + (b"\n_EDITED = 1\n" if name == module else b"")
 
-    texts, clicks = keys()
-    monkeypatch.setattr(store, "_OF_SILOS", ("silo/noise",))
-    assert keys()[0] != texts
-    assert keys()[1] == clicks
+    for module, expected in {"foltr.lab.silo.retrieval": [True, False], "foltr.learners.pdgd": [False, True]}.items():
+        changed = [keys.code_of(one, source_of=edited(module)) != keys.code_of(one) for one in settings]
+        assert changed == expected
 
 
-def test_made_up_documents_are_made_once():
+def test_synthetic_documents_are_generated_once():
     choice = DataChoice("made-up-50")
     assert silo_runs.load(choice) is silo_runs.load(choice)
     with pytest.raises(SpecError, match="has no queries"):

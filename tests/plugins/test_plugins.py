@@ -48,7 +48,7 @@ def paths(*names):
 
 
 def together(plugins=None):
-    """Six of the seven: a partition in two halves leaves no room for an attacker, of whom there are fewer than half."""
+    """Six of the seven: a partition in two halves has no attackers, who are fewer than half."""
     return {
         "data": DATA,
         "plugins": paths(*ALL) if plugins is None else plugins,

@@ -20,7 +20,7 @@ from foltr.privacy.events import Event, pure_epsilon
 from foltr.privacy.mechanisms import Fpdgd, RandomizedResponse, ReleaseContext
 
 FEATURES = 46
-EVOLUTION = {"learner": {"kind": "foltr-es"}}
+FOLTR_ES = {"learner": {"kind": "foltr-es"}}
 
 
 def setting(privacy=None, federation=None, **more):
@@ -42,12 +42,12 @@ def against(found, name):
 
 KINDS = {
     "none": ({}, {}),
-    "evolution": ({}, EVOLUTION),
+    "foltr-es": ({}, FOLTR_ES),
     "fpdgd": ({"kind": "fpdgd"}, {}),
     "half-delta": ({"kind": "fpdgd", "clip": "half-delta"}, {}),
-    "response": ({"kind": "randomized-response"}, EVOLUTION),
-    "no lies": ({"kind": "randomized-response", "p": 1}, EVOLUTION),
-    "mostly lies": ({"kind": "randomized-response", "p": 0.01}, EVOLUTION),
+    "response": ({"kind": "randomized-response"}, FOLTR_ES),
+    "no lies": ({"kind": "randomized-response", "p": 1}, FOLTR_ES),
+    "mostly lies": ({"kind": "randomized-response", "p": 0.01}, FOLTR_ES),
     "gaussian": ({"kind": "gaussian"}, {}),
     "not secure": ({"kind": "gaussian", "secure_aggregation": False}, {}),
     "laplace": ({"kind": "laplace"}, {}),
@@ -140,7 +140,7 @@ def test_fpdgd_without_the_sum_of_all_shares_protects_nobody(more):
 
 
 def test_responses_add_up_over_a_message_and_a_run():
-    found = card({"kind": "randomized-response", "p": 0.5}, {"interactions": 4, "rounds": 3}, **EVOLUTION)
+    found = card({"kind": "randomized-response", "p": 0.5}, {"interactions": 4, "rounds": 3}, **FOLTR_ES)
     one = math.log(0.5 * 10 / 0.5)  # MaxRR has 11 outcomes
     assert found["nominal_epsilon"] == pytest.approx(one)
     assert found["message"]["epsilon"] == pytest.approx(4 * one)
@@ -151,7 +151,7 @@ def test_responses_add_up_over_a_message_and_a_run():
 
 
 def test_responses_that_never_lie_hide_nothing():
-    found = card({"kind": "randomized-response", "p": 1}, **EVOLUTION)
+    found = card({"kind": "randomized-response", "p": 1}, **FOLTR_ES)
     assert {found["nominal_epsilon"], found["message"]["epsilon"], found["run"]["epsilon"]} == {"infinite"}
 
 
