@@ -126,7 +126,7 @@ def test_an_adaptive_clip_appends_a_noisy_bit_that_says_whether_the_delta_was_wi
 @pytest.mark.parametrize("mechanism", [Gaussian(), Laplace()], ids=["gaussian", "laplace"])
 def test_a_client_whose_training_diverged_sends_noise_only(mechanism):
     event = mechanism.event(ReleaseContext(4, 3, 2))
-    broken = FIRST._replace(features=FEATURES * np.inf)
+    broken = FIRST._replace(features=np.full_like(FEATURES, np.inf))
     with np.errstate(invalid="ignore"):
         update = sent([broken], mechanism=mechanism, event=event)
     assert np.array_equal(update.values, sent([], mechanism=mechanism, event=event).values)
