@@ -64,7 +64,7 @@ def test_a_spec_that_only_names_its_data_is_fpdgd_without_privacy_as_published()
             "shards": 5,
             "ridge": 10.0,
         },
-        "audit": {"messages": 0, "queries": 1, "sum": 1, "holders": None, "trained_by": "perfect"},
+        "audit": {"messages": 0, "queries": 1, "sum": 1, "noise_contributors": None, "trained_by": "perfect"},
         "part": "",
     }
 

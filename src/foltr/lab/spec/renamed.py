@@ -17,6 +17,7 @@ KEYS = {
     "unlearning.way": "unlearning.method",
     "unlearning.leavers": "unlearning.forget_clients",
     "unlearning.parts": "unlearning.shards",
+    "partition.holders": "partition.clients_per_set",
     "audit.holders": "audit.noise_contributors",
     "privacy.present": "privacy.min_participation",
     "silo.most": "silo.top_k",
