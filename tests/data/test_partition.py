@@ -359,7 +359,7 @@ def test_real_grades_make_the_counted_clients():
 @settings(max_examples=5)
 @given(seed=st.integers(0, 10**6))
 def test_the_synthetic_intents_can_be_split(seed):
-    train, test = intents.split_fold(intents.load("synthetic-intents@20"), 1, seed=seed)
+    train, test = intents.split_fold(intents.load_intents("synthetic-intents@20"), 1, seed=seed)
     clients = split(Intents(), train, test, grades=2, users=Users(), interactions=5, seed=seed)
     assert len(clients.train.labels) == 4 * len(train.data.labels)
     assert clients.test_stop[-1] == 4 * len(test.data.queries)

@@ -4,7 +4,7 @@ An aggregator is a frozen struct that is called with (values [n, P], weights [n]
 Values are deltas: what each client would add to the model that the round began with. Weights are the interactions
 behind each, `num_byzantine` is the number of attackers among the n clients that it is to withstand. Rows with NaN or
 infinity are left out (`finite_rows`); when no row is left, the result is the zero vector. Aggregators are total: what
-`check_aggregator` refuses still gives a defined, weaker result. `foltr.testing.check_aggregator` tests all this.
+`check_num_byzantine` refuses still gives a defined, weaker result. `foltr.testing.check_num_byzantine` tests all this.
 
 Source of FedAvg: McMahan et al. 2017. `robust`, `krum` and `geometric_median` name theirs.
 
@@ -58,17 +58,17 @@ def aggregator_kind(name: str) -> Any:
     return registry.kind("aggregator", name)
 
 
-def check_aggregator(aggregator: Aggregator, clients: int, num_byzantine: int) -> None:
+def check_num_byzantine(aggregator: Aggregator, clients: int, num_byzantine: int) -> None:
     """Refuses more attackers than the aggregator withstands among so many clients."""
-    name, most = msgspec.to_builtins(aggregator)["kind"], aggregator.max_byzantine(clients)
-    if most < 0:
+    name, limit = msgspec.to_builtins(aggregator)["kind"], aggregator.max_byzantine(clients)
+    if limit < 0:
         raise SpecError(
             f"aggregator {name!r} cannot work with {clients} clients; use at least 3, or aggregator 'fedavg'"
         )
-    if not 0 <= num_byzantine <= most:
+    if not 0 <= num_byzantine <= limit:
         raise SpecError(
             f"aggregator {name!r} with {clients} clients cannot assume {num_byzantine} attackers "
-            f"(it needs {getattr(aggregator, 'requirement', 'm < n / 2')}); use 0 to {most}, or more clients"
+            f"(it needs {getattr(aggregator, 'requirement', 'm < n / 2')}); use 0 to {limit}, or more clients"
         )
 
 
@@ -95,8 +95,8 @@ def finite_rows(values: Array, weights: Array, num_byzantine: int) -> tuple[Arra
     """Finite rows [k, P] with their weights [k], and how many attackers may be among them.
 
     A row with NaN or infinity is left out as if that client had not taken part, and one attacker less is assumed,
-    since no honest client sends it. This keeps what `check_aggregator` asks for: while no more rows are left out than
-    attackers were assumed, n - 1 clients with m - 1 attackers satisfy whatever n clients with m did.
+    since no honest client sends it. `check_num_byzantine` still holds: as long as no more rows are left out than
+    attackers were assumed, n - 1 clients with m - 1 attackers satisfy the bound that n clients with m did.
     """
     rows = np.ascontiguousarray(values, dtype=np.float64)
     numbers: Array = np.isfinite(rows)

@@ -58,7 +58,7 @@ def buffered(arrivals: Arrivals, *, buffer: int, releases: int, max_releases: in
     return Schedule(range(1, releases + 1), members, fixed=False)
 
 
-def _filled(arrivals: Arrivals, buffer: int, releases: int, most: int | None) -> tuple[Array, Array]:
+def _filled(arrivals: Arrivals, buffer: int, releases: int, max_releases: int | None) -> tuple[Array, Array]:
     """[releases, buffer] clients in rising order, and the version that each started from."""
     rates = client_rates(arrivals)
     needed = interactions_of(np.arange(arrivals.clients), arrivals.interactions)
@@ -79,7 +79,7 @@ def _filled(arrivals: Arrivals, buffer: int, releases: int, most: int | None) ->
             inside[client] = int(begun[client])
             sent[client] += 1
             begun[client] = release
-            if most is None or sent[client] < most:
+            if max_releases is None or sent[client] < max_releases:
                 finish = _finish(time, arrivals, rates[client], int(needed[client]), client, int(sent[client]))
                 heapq.heappush(queue, (finish, client))
         for late in waiting:

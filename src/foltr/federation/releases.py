@@ -29,8 +29,8 @@ def protection_of(
     outcomes: int = 0,
 ) -> Protection:  # fmt: skip
     """The mechanism with its event and an empty ledger; noise is sized for the releases that a user takes part in."""
-    most = max_participation(clients, cohort, round_robin=round_robin, rounds=rounds)
-    releases = getattr(mechanism, "releases", None) or most
+    participation = max_participation(clients, cohort, round_robin=round_robin, rounds=rounds)
+    releases = getattr(mechanism, "releases", None) or participation
     context = ReleaseContext(cohort or clients, releases, parameters, outcomes)
     event = mechanism.event(context)
     if event is None:

@@ -165,7 +165,7 @@ class ComparisonRow(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-class Comparison(msgspec.Struct, frozen=True):
+class ComparisonTable(msgspec.Struct, frozen=True):
     """A table of two methods side by side; its title reads "A against B"."""
 
     title: str
@@ -190,7 +190,7 @@ class Manifest(msgspec.Struct, frozen=True):
     figure: FigureRecord | None = None
     verdicts: list[Verdict] = []
     claims: list[Claim] = []
-    comparisons: list[Comparison] = []
+    comparisons: list[ComparisonTable] = []
     remarks: list[str] = []
 
 

@@ -155,9 +155,9 @@ def _neighbours_keys(state: Client, neighbours: tuple[int, ...], adverts: list[b
 
 
 def _sealed_shares(state: Client) -> messages.Shares:
-    holders = len(state.neighbours)
-    of_mask = shamir.share(state.mask, state.threshold, holders)
-    of_seed = shamir.share(state.seed, state.threshold, holders)
+    num_shares = len(state.neighbours)
+    of_mask = shamir.share(state.mask, state.threshold, num_shares)
+    of_seed = shamir.share(state.seed, state.threshold, num_shares)
     sealed, commitments = [], []
     for other, mask, seed in zip(state.neighbours, of_mask, of_seed, strict=True):
         key = crypto.derive(state.shared[other], state.context, state.id, other, "shares")

@@ -62,7 +62,7 @@ def public_of(key: X25519PrivateKey) -> bytes:
 
 
 def agree(key: X25519PrivateKey, other: bytes) -> bytes:
-    """The secret that two key holders share."""
+    """The secret that two owners of keys share."""
     try:
         return key.exchange(X25519PublicKey.from_public_bytes(other))
     except ValueError:  # too short, or a point that gives everybody the same secret
@@ -100,8 +100,8 @@ def same(one: bytes, other: bytes) -> bool:
     return hmac.compare_digest(one, other)
 
 
-def commitment(context: bytes, owner: int, holder: int, purpose: str, secret: bytes) -> bytes:
-    return sha256(between(context, owner, holder, purpose) + secret).digest()[:COMMITMENT]
+def commitment(context: bytes, owner: int, recipient: int, purpose: str, secret: bytes) -> bytes:
+    return sha256(between(context, owner, recipient, purpose) + secret).digest()[:COMMITMENT]
 
 
 def new_identity() -> Ed25519PrivateKey:

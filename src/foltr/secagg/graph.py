@@ -32,7 +32,7 @@ FEWEST = 3  # two would read each other's vector off the sum
 COMPLETE = 100  # up to here everybody is everybody's neighbour: it costs little and no cut can be made
 
 
-class Shape(NamedTuple):
+class GraphShape(NamedTuple):
     degree: int  # neighbours of each client
     threshold: int  # of them, whose shares give a secret back
     corrupt: int  # of them, at most, that work for the server
@@ -41,7 +41,7 @@ class Shape(NamedTuple):
 @lru_cache(maxsize=256)
 def degree_for(
     clients: int, *, dropouts: float, corrupt: float, failure: float = 2**-40, stall: float = 2**-20
-) -> Shape:
+) -> GraphShape:
     """The sparsest graph. `failure`: odds that anybody's vector is less hidden than promised; `stall`: that there is
     no sum although no more than the share `dropouts` of the clients, whoever they are, fell away."""
     for name, share in (("dropouts", dropouts), ("corrupt", corrupt)):
@@ -49,7 +49,7 @@ def degree_for(
             raise SpecError(f"{name}={share}; use a share from 0 to below 1")
     if clients < FEWEST:
         raise SpecError(f"{clients} clients; a sum hides nobody among fewer than {FEWEST}")
-    num_corrupt, num_dropouts = at_most(corrupt, clients), at_most(dropouts, clients)
+    num_corrupt, num_dropouts = max_clients(corrupt, clients), max_clients(dropouts, clients)
     for degree in range(2, clients - 1 if clients > COMPLETE else 0, 2):
         shape = _sparse(clients, num_corrupt, num_dropouts, degree, Fraction(failure), Fraction(stall))
         if shape is not None:
@@ -57,22 +57,22 @@ def degree_for(
     return _complete(clients, num_corrupt, num_dropouts)
 
 
-def at_most(share: float, clients: int) -> int:
+def max_clients(share: float, clients: int) -> int:
     return int(share * clients + 1e-9)  # a third of 9 is 3, whatever the last binary digit says
 
 
 def _sparse(
     clients: int, num_corrupt: int, num_dropouts: int, degree: int, failure: Fraction, stall: Fraction
-) -> Shape | None:
+) -> GraphShape | None:
     if clients * _all_marked(clients, num_corrupt + num_dropouts, degree // 2) > failure / 2:
         return None
     c = most_drawn(clients - 1, num_corrupt, degree, failure / (2 * clients))
     d = most_drawn(clients - 1, num_dropouts, degree, stall / clients)
     threshold = (degree + c) // 2 + 1
-    return Shape(degree, threshold, c) if threshold <= degree - d else None
+    return GraphShape(degree, threshold, c) if threshold <= degree - d else None
 
 
-def _complete(clients: int, num_corrupt: int, num_dropouts: int) -> Shape:
+def _complete(clients: int, num_corrupt: int, num_dropouts: int) -> GraphShape:
     degree = clients - 1
     c, d = min(num_corrupt, degree), min(num_dropouts, degree)
     threshold = (degree + c) // 2 + 1
@@ -81,7 +81,7 @@ def _complete(clients: int, num_corrupt: int, num_dropouts: int) -> Shape:
             f"{clients} clients cannot stand {num_dropouts} dropouts and {num_corrupt} corrupt ones; "
             f"use more clients than 2 x dropouts + corrupt + 1 = {2 * num_dropouts + num_corrupt + 1}, or lower shares"
         )
-    return Shape(degree, threshold, c)
+    return GraphShape(degree, threshold, c)
 
 
 def most_drawn(population: int, marked: int, drawn: int, odds: Fraction) -> int:

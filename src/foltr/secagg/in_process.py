@@ -71,13 +71,13 @@ def run_in_memory(
     mutate: Mutation | None = None,
 ) -> Result:
     """What the server's side returns. A client in `drop` is silent from that stage on; `mutate` changes messages."""
-    states, gone, change = dict(clients), set[int](), mutate or _unchanged
+    states, dropped, change = dict(clients), set[int](), mutate or _unchanged
     requests = next(server)
     for stage in STAGES:
-        gone.update((drop or {}).get(stage, ()))
+        dropped.update((drop or {}).get(stage, ()))
         replies = {}
         for client, request in requests.items():
-            if client not in gone:
+            if client not in dropped:
                 states[client], reply = answer(states[client], change(stage, "request", client, request))
                 replies[client] = change(stage, "reply", client, reply)
         try:

@@ -152,10 +152,10 @@ def _check_sizes(shares: Mapping[int, messages.Shares], circle: Circle) -> None:
             )
 
 
-def _check_circle(owners: Iterable[int], holders: Collection[int], circle: Circle, what: str) -> None:
-    """Each owner's secrets can be found again with the help of the holders who remain."""
+def _check_circle(owners: Iterable[int], remaining: Collection[int], circle: Circle, what: str) -> None:
+    """Each owner's secrets can be found again from the shares of the neighbours that remain."""
     for owner in owners:
-        left = sum(other in holders for other in circle.around[owner])
+        left = sum(other in remaining for other in circle.around[owner])
         if left < circle.threshold:
             raise SecureAggregationError(
                 f"{left} neighbours of client {owner} {what}, {circle.threshold} are needed; no sum"
@@ -269,9 +269,9 @@ def _secret(opened: _Opened, owner: int) -> bytes:
     """A client's self mask if it survived, else its mask key."""
     purpose = "seed" if owner in opened.vectors else "mask"
     shares: dict[int, bytes] = {}
-    for place, holder in enumerate(opened.around[owner]):
-        if holder in opened.revealed and len(shares) < opened.threshold:
-            shares[place] = _checked(opened, owner, holder, place, purpose)
+    for place, recipient in enumerate(opened.around[owner]):
+        if recipient in opened.revealed and len(shares) < opened.threshold:
+            shares[place] = _checked(opened, owner, recipient, place, purpose)
     if len(shares) < opened.threshold:
         raise SecureAggregationError(
             f"{len(shares)} neighbours opened their shares of client {owner}, {opened.threshold} are needed; no sum"
@@ -282,14 +282,14 @@ def _secret(opened: _Opened, owner: int) -> bytes:
     return secret
 
 
-def _checked(opened: _Opened, owner: int, holder: int, place: int, purpose: str) -> bytes:
-    """The share that a holder opened, if it is the one that the owner committed to."""
-    share = opened.revealed[holder].shares[opened.places[holder][owner]]
+def _checked(opened: _Opened, owner: int, recipient: int, place: int, purpose: str) -> bytes:
+    """The share that a neighbour opened, if it is the one that the owner committed to."""
+    share = opened.revealed[recipient].shares[opened.places[recipient][owner]]
     both, half = opened.shares[owner].commitments[place], crypto.COMMITMENT
     expected = both[:half] if purpose == "mask" else both[half:]
-    if crypto.commitment(opened.context, owner, holder, purpose, share) != expected:
+    if crypto.commitment(opened.context, owner, recipient, purpose, share) != expected:
         raise SecureAggregationError(
-            f"client {holder} opened a share of client {owner} that is not the one committed to; "
+            f"client {recipient} opened a share of client {owner} that is not the one committed to; "
             f"one of the two lied, and there is no sum"
         )
     return share

@@ -14,7 +14,7 @@ import numpy as np
 
 from foltr.errors import SecureAggregationError, SpecError
 from foltr.secagg.crypto import label
-from foltr.secagg.graph import FEWEST, Shape, degree_for
+from foltr.secagg.graph import FEWEST, GraphShape, degree_for
 from foltr.types import Array
 
 PROTOCOL = "foltr-secagg"
@@ -66,7 +66,7 @@ def registry(server: bytes, keys: Mapping[int, bytes]) -> Registry:
     return Registry(server, dict(keys), clients, {client: place for place, client in enumerate(clients)})
 
 
-def shape_of(terms: Terms, clients: int) -> Shape:
+def shape_of(terms: Terms, clients: int) -> GraphShape:
     """The neighbour graph of a round with so many clients."""
     return degree_for(clients, dropouts=terms.dropouts, corrupt=terms.corrupt, failure=terms.failure, stall=terms.stall)
 

@@ -44,9 +44,9 @@ def _check_traits(aggregator: Any) -> None:
     sees = getattr(aggregator, "sees", None)
     assert sees in ("sum", "single"), f'{_name(aggregator)}: sees = {sees!r}; use "sum" or "single"'
     for n in _CLIENTS:
-        most = aggregator.max_byzantine(n)
-        assert isinstance(most, int), f"{_name(aggregator)}: max_byzantine({n}) = {most!r} is no int"
-        assert most < n, f"{_name(aggregator)}: max_byzantine({n}) = {most}: there must be an honest client"
+        limit = aggregator.max_byzantine(n)
+        assert isinstance(limit, int), f"{_name(aggregator)}: max_byzantine({n}) = {limit!r} is no int"
+        assert limit < n, f"{_name(aggregator)}: max_byzantine({n}) = {limit}: there must be an honest client"
 
 
 def _cases(aggregator: Any) -> Iterator[Case]:

@@ -21,7 +21,7 @@ from foltr.unlearning import shards as shard
 from foltr.unlearning import statistics
 from foltr.unlearning.costs import NUMBER, Cost, Walk, walk
 from foltr.unlearning.logs import Log, learn, size, without
-from foltr.unlearning.replay import Federation, History, federate, history_of, negate, replay
+from foltr.unlearning.replay import FederationSetup, History, federate, history_of, negate, replay
 from foltr.unlearning.shards import Logged
 
 
@@ -45,7 +45,7 @@ class Request(NamedTuple):
     local_steps: int = 3
 
 
-def episode(federation: Federation, request: Request, *, every: int | None = None) -> Episode:
+def episode(federation: FederationSetup, request: Request, *, every: int | None = None) -> Episode:
     """All models of the evaluation; `every`: how many rounds lie between the models that are kept for curves."""
     honest, honest_history = _trained(federation, None, request.keep_every, every)
     attack = negate(request.forget_clients, request.z)
@@ -65,7 +65,7 @@ def episode(federation: Federation, request: Request, *, every: int | None = Non
 
 
 def _trained(
-    federation: Federation, transform: Transform | None, keep_every: int, every: int | None
+    federation: FederationSetup, transform: Transform | None, keep_every: int, every: int | None
 ) -> tuple[Walk, History]:
     stored: list[RoundResult] = []
 

@@ -34,7 +34,7 @@ from foltr.types import Array, Updates
 KIND = "history-1"  # of the file; changes with its layout
 
 
-class Federation(NamedTuple):
+class FederationSetup(NamedTuple):
     """Federated averaging without noise: what unlearning is defined for."""
 
     start: Array  # [P] the model that every method starts from
@@ -44,7 +44,7 @@ class Federation(NamedTuple):
 
 
 def federate(
-    federation: Federation, *, without: Collection[int] = (), transform: Transform | None = None
+    federation: FederationSetup, *, without: Collection[int] = (), transform: Transform | None = None
 ) -> Iterator[RoundResult]:
     """All rounds; clients in `without` never take part."""
     return run_rounds(
@@ -92,7 +92,7 @@ def lengths(history: History) -> Array:
 
 
 def replay(
-    federation: Federation, history: History, *, forget_clients: Collection[int], local_steps: int
+    federation: FederationSetup, history: History, *, forget_clients: Collection[int], local_steps: int
 ) -> Iterator[RoundResult]:
     """The stored rounds again without the forgotten clients; the last one's parameters have forgotten them."""
     stays = ~np.isin(history.clients, list(forget_clients))

@@ -17,7 +17,7 @@ from foltr.federation.round import Engine, Transform
 from foltr.types import Array
 from foltr.unlearning.costs import Cost, total_cost, walk
 from foltr.unlearning.logs import Log, learn, only, size
-from foltr.unlearning.replay import Federation, federate
+from foltr.unlearning.replay import FederationSetup, federate
 
 Members = tuple[int, ...]
 
@@ -43,7 +43,7 @@ def assign(clients: int, shards: int) -> list[Members]:
 
 
 def train(
-    federation: Federation, clients: int, shards: Iterable[Members], transform: Transform | None = None
+    federation: FederationSetup, clients: int, shards: Iterable[Members], transform: Transform | None = None
 ) -> list[Shard]:
     """Every shard is a federation of its own."""
     everybody, trained = set(range(clients)), []

@@ -51,11 +51,11 @@ def solve(sums: Sums, *, ridge: float) -> Array:
     return np.linalg.solve(sums.matrix + ridge * np.eye(len(sums.vector)), sums.vector)
 
 
-def pair_graph(clicks: Array, shown: Array) -> Array:
-    """[rows, k, k] weight of the pair at two ranks, winner first; clicks [rows, k], list lengths [rows]."""
+def pair_graph(clicks: Array, k: Array) -> Array:
+    """[rows, k, k] weight of the pair at two ranks, positive first; clicks [rows, k], list lengths [rows]."""
     ranks = np.arange(clicks.shape[1])
     last = np.where(clicks, ranks, -1).max(axis=1)
-    reach = np.where(last < 0, 0, np.minimum(last + 2, shown))  # losers end one below the last click
+    reach = np.where(last < 0, 0, np.minimum(last + 2, k))  # negatives end one below the last click
     negative = ~clicks & (ranks < reach[:, None])
     pairs = clicks[:, :, None] & negative[:, None, :]
     return pairs / np.maximum(pairs.sum(axis=(1, 2), keepdims=True), 1)

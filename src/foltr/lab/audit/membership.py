@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import norm, rankdata
 
-from foltr.lab.audit.epsilon import Trials, at_least, at_most
+from foltr.lab.audit.epsilon import Trials, clopper_pearson_lower, clopper_pearson_upper
 from foltr.rng import Stream
 from foltr.types import Array
 
@@ -95,6 +95,6 @@ def advantage(trials: Trials) -> Measured:
     best = thresholds[np.subtract(*((each[::2, None] >= thresholds).mean(axis=0) for each in trials)).argmax()]
     (hits, inside), (alarms, outside) = (((each[1::2] >= best).sum(), len(each[1::2])) for each in trials)
     error = 0.0125  # four bounds that hold together at 95 %
-    low = at_least(hits, inside, error) - at_most(alarms, outside, error)
-    high = at_most(hits, inside, error) - at_least(alarms, outside, error)
+    low = clopper_pearson_lower(hits, inside, error) - clopper_pearson_upper(alarms, outside, error)
+    high = clopper_pearson_upper(hits, inside, error) - clopper_pearson_lower(alarms, outside, error)
     return Measured(float(hits / inside - alarms / outside), float(low), float(high))

@@ -20,7 +20,7 @@ from foltr.errors import SpecError
 from foltr.federation.round import Protection, Release
 from foltr.lab.data.dataset import Fold
 from foltr.lab.simulation.protection import protect_rows
-from foltr.lab.simulation.task import Federated, federation_protection
+from foltr.lab.simulation.task import federated, federation_protection
 from foltr.lab.spec.setting import Setting
 from foltr.metrics import order
 from foltr.rng import stream
@@ -93,13 +93,13 @@ def full_lists(data: Dataset, k: int) -> Array:
 
 def contributors_of(setting: Setting) -> int:
     """How many clients add a share of the noise of a round."""
-    assert isinstance(setting.federation, Federated)
-    return setting.federation.cohort or setting.federation.clients
+    federation = federated(setting.federation)
+    return federation.cohort or federation.clients
 
 
 def protected(setting: Setting, local: Array, *, seed: int, round: int) -> Array:
     """Deltas [n, P] as they leave: clipped where deltas are clipped, with one share each of the noise of a round."""
-    protection = protection_in(setting, local.shape[1])
+    protection = setting_protection(setting, local.shape[1])
     if protection.event is None:
         return local.copy()
     wanted = setting.audit.noise_contributors or protection.event.noise_contributors
@@ -108,11 +108,9 @@ def protected(setting: Setting, local: Array, *, seed: int, round: int) -> Array
     return protect_rows(setting.privacy, local.copy(), np.arange(len(local)), release, seed=seed, round=round)
 
 
-def protection_in(setting: Setting, parameters: int) -> Protection:
+def setting_protection(setting: Setting, parameters: int) -> Protection:
     """The setting's mechanism with what a release of it is worth."""
-    federation = setting.federation
-    assert isinstance(federation, Federated)
-    return federation_protection(federation, setting.privacy, parameters=parameters)
+    return federation_protection(federated(setting.federation), setting.privacy, parameters=parameters)
 
 
 def _queries(data: Dataset, k: int, messages: int, queries: int, seed: int) -> Array:

@@ -25,7 +25,7 @@ import numpy as np
 from foltr._kernels.noise import add_gamma_shares
 from foltr.federation.round import Release as ReleaseTerms
 from foltr.lab.audit.epsilon import Trials, lower_bound
-from foltr.lab.audit.messages import contributors_of, protection_in
+from foltr.lab.audit.messages import contributors_of, setting_protection
 from foltr.lab.simulation.protection import protect_rows
 from foltr.lab.spec.setting import Setting
 from foltr.learners.foltr_es import FoltrEs, outcomes
@@ -163,15 +163,15 @@ def _of_fpdgd(privacy: Fpdgd, size: int, contributors: int, trials: int, seed: i
     event = privacy.event(ReleaseContext(contributors, 1, size))
     spent, to_server = (accounting.epsilon({event: 1}, DELTA, against).epsilon for against in ADVERSARIES)
     together = fpdgd_sum(privacy, size=size, trials=trials, seed=seed, contributors=_CONTRIBUTORS)
-    alone = fpdgd_message(privacy, size=size, trials=trials, seed=seed, contributors=contributors)
+    single = fpdgd_message(privacy, size=size, trials=trials, seed=seed, contributors=contributors)
     return [
         _row("sum of one round", together, spent, DELTA, privacy.epsilon),
-        _row("one message", alone, to_server, DELTA, privacy.epsilon),
+        _row("one message", single, to_server, DELTA, privacy.epsilon),
     ]
 
 
 def _of_user_level(setting: Setting, privacy: UserLevelDP, size: int, trials: int, seed: int) -> list[dict[str, Any]]:
-    plan = protection_in(setting, size)
+    plan = setting_protection(setting, size)
     assert plan.event is not None
     delta = privacy.delta if isinstance(privacy, Gaussian) else DELTA
     often = max(1, min(plan.context.releases, _RELEASES))
@@ -187,8 +187,8 @@ def _of_user_level(setting: Setting, privacy: UserLevelDP, size: int, trials: in
     if plan.event.noise_contributors > 1 and isinstance(privacy, Gaussian):
         noise = event.noise / math.sqrt(plan.event.noise_contributors)
         share = msgspec.structs.replace(event, noise=noise, noise_contributors=1, present=1, against=EVERYBODY)
-        alone = user_level(privacy, share, trials=trials, seed=seed)
-        rows.append(_row("one message", alone, accounting.epsilon({share: 1}, delta).epsilon, delta, None))
+        single = user_level(privacy, share, trials=trials, seed=seed)
+        rows.append(_row("one message", single, accounting.epsilon({share: 1}, delta).epsilon, delta, None))
     return rows
 
 

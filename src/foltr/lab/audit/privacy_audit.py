@@ -23,8 +23,7 @@ from foltr.lab.audit.neighbouring_datasets import epsilon_bounds
 from foltr.lab.data.dataset import Fold
 from foltr.lab.simulation.population import load
 from foltr.lab.simulation.task import Federated
-from foltr.lab.spec.setting import Setting
-from foltr.lab.spec.setting import stored as stored_setting
+from foltr.lab.spec.setting import Setting, stored_setting
 from foltr.learners.pdgd import Pdgd
 from foltr.rankers import Linear
 from foltr.rng import stream

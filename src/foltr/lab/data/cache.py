@@ -160,8 +160,8 @@ def _rescale(file: IO[bytes], offsets: Array, width: int, scaling: Scaling) -> N
     """
     first = 0 if scaling.kind != "none" else len(offsets)
     while first < len(offsets) - 1:
-        room = offsets[first] + _BLOCK_BYTES // (4 * width)
-        last = max(first + 1, int(np.searchsorted(offsets, room, side="right")) - 1)
+        limit = offsets[first] + _BLOCK_BYTES // (4 * width)
+        last = max(first + 1, int(np.searchsorted(offsets, limit, side="right")) - 1)
         where, size = (
             _HEADER + 4 * width * int(offsets[first]),
             4 * width * int(offsets[last] - offsets[first]),

@@ -16,7 +16,7 @@ from foltr.errors import DataError, DataMissing, SpecError
 from foltr.lab.data import cache, files, layouts, letor, places, synthetic
 from foltr.lab.data.archives import file_of
 from foltr.lab.data.dataset import Fold
-from foltr.lab.data.normalize import check
+from foltr.lab.data.normalize import check_scaling
 from foltr.lab.data.published import COLLECTIONS, OWN, Collection
 from foltr.types import Array, Dataset
 
@@ -94,12 +94,12 @@ def load(name: str, *, fold: int = 1, normalize: str | None = None, nan: str = "
     if nan not in ("error", "zero"):
         raise SpecError(f"nan={nan!r} is unknown; there are 'error' and 'zero'")
     if name.partition("@")[0] in synthetic.SHAPES:
-        return _made(name, fold, check(normalize or "none"))
+        return _synthetic_fold(name, fold, check_scaling(normalize or "none"))
     root, found = locate(name)
     if fold not in found.folds:
         raise SpecError(f"{name} in {root} has no fold {fold}; there are {', '.join(map(str, found.folds))}")
     about = COLLECTIONS.get(name, OWN)
-    scaling = check(normalize or about.scaling)
+    scaling = check_scaling(normalize or about.scaling)
     splits = found.folds[fold]
     rules = letor.Rules(
         about.features or _width(splits),
@@ -153,7 +153,7 @@ def _note(documents: int, about: Collection) -> str:
     return f"{min(99, round(100 * documents / about.documents))} % sample"
 
 
-def _made(name: str, fold: int, scaling: str) -> Fold:
+def _synthetic_fold(name: str, fold: int, scaling: str) -> Fold:
     """A fold of a synthetic collection: of five queries, three to train on, one to validate, one to test."""
     kind, _, size = name.partition("@")
     shape = synthetic.SHAPES[kind]
@@ -179,11 +179,11 @@ def _made(name: str, fold: int, scaling: str) -> Fold:
 
 def listing() -> list[Listed]:
     """Every collection and the folder it lies in; nothing is parsed."""
-    made = [
+    built_in = [
         Listed(name, "built in", s.queries, s.documents, s.features, len(s.grade_shares), "synthetic")
         for name, s in synthetic.SHAPES.items()
     ]
-    return [*(_listed(name) for name in names() if name not in synthetic.SHAPES), *made]
+    return [*(_listed(name) for name in names() if name not in synthetic.SHAPES), *built_in]
 
 
 def _listed(name: str) -> Listed:

@@ -39,13 +39,13 @@ class IntentData(NamedTuple):
     note: str  # said wherever a number is shown
 
 
-def load(name: str, *, normalize: str | None = None, seed: int = 1) -> IntentData:
+def load_intents(name: str, *, normalize: str | None = None, seed: int = 1) -> IntentData:
     """A whole collection; `seed` says which one, where it is made up."""
     kind, _, size = name.partition("@")
     if kind == "synthetic-intents":
         if normalize not in (None, "none", "query-minmax"):
             raise SpecError(f"normalize={normalize!r}: {name} is made with query-minmax; leave normalize out")
-        return IntentData(*intents_synthetic.generate(queries=_size(name, size), seed=seed), "synthetic")
+        return IntentData(*intents_synthetic.generate_intents(queries=_size(name, size), seed=seed), "synthetic")
     if name != "clueweb09":
         raise SpecError(f"no collection with intents {name!r}; there are {', '.join(NAMES)}")
     return _clueweb(name, normalize)
@@ -112,7 +112,7 @@ def _relevant(source: str) -> Iterator[tuple[bytes, bytes]]:
 
 def load_fold(name: str, *, fold: int, normalize: str | None = None) -> Fold:
     """A fold as the catalog has them; graded by the union of the intents."""
-    whole = load(name, normalize=normalize)
+    whole = load_intents(name, normalize=normalize)
     train, test = parts = split_fold(whole, fold, seed=1)
     nothing = select(train.data, np.empty(0, np.int64))
     digest = hashlib.sha256(f"{name} {normalize} {fold}".encode())

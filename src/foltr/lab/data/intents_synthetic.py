@@ -1,4 +1,4 @@
-"""A made-up collection with four intents that want different documents, for demos and tests.
+"""A synthetic collection with four intents that want different documents, for demos and tests.
 
 A document has 46 standard normal features: 10 that every intent likes, 6 that one intent likes and the three
 others dislike a little (four such groups), and 12 that nobody cares for. An intent's opinion of a document is
@@ -42,15 +42,15 @@ def tastes() -> Array:
     return weights / np.linalg.norm(weights, axis=1, keepdims=True)
 
 
-def generate(*, queries: int = QUERIES, seed: int = 1) -> tuple[Dataset, Array]:
+def generate_intents(*, queries: int = QUERIES, seed: int = 1) -> tuple[Dataset, Array]:
     """Features with the union as labels, and what each intent finds relevant: [documents, intents]."""
     if queries < 1:
         raise SpecError(f"queries={queries} makes no collection; use at least 1")
-    made = [_query(seed, query) for query in range(queries)]
-    offsets = np.concatenate([[0], np.cumsum([len(features) for features, _ in made])]).astype(np.int64)
-    features = np.concatenate([features for features, _ in made]).astype(np.float32)
+    generated = [_query(seed, query) for query in range(queries)]
+    offsets = np.concatenate([[0], np.cumsum([len(features) for features, _ in generated])]).astype(np.int64)
+    features = np.concatenate([features for features, _ in generated]).astype(np.float32)
     query_minmax(features, offsets)
-    intents = np.concatenate([relevant for _, relevant in made]).astype(np.int8)
+    intents = np.concatenate([relevant for _, relevant in generated]).astype(np.int8)
     return Dataset(features, intents.max(axis=1), offsets, np.arange(1, queries + 1)), intents
 
 

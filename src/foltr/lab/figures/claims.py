@@ -126,7 +126,7 @@ def _all_pairs(run: records.Run, claim: dict[str, Any], good: Callable[[float, f
         a, b = values(run, left, metric, at), values(run, right, metric, at)
         held.append(good(a.mean, b.mean))
         evidence.append(f"{name + ': ' if name else ''}{number(a.mean)} against {number(b.mean)}{_sure(a, b)}")
-    return _decided(held, evidence, most=claim.get("most", False))
+    return _decided(held, evidence, majority=claim.get("majority", False))
 
 
 def _against_own(run: records.Run, claim: dict[str, Any], good: Callable[[float, float], bool]) -> Decided:
@@ -181,12 +181,12 @@ def _common_factor(run: records.Run, claim: dict[str, Any]) -> Decided:
     return _decided([spread <= claim["spread"]], evidence)
 
 
-def _decided(good: list[bool], evidence: list[str], *, most: bool = False) -> Decided:
+def _decided(good: list[bool], evidence: list[str], *, majority: bool = False) -> Decided:
     """Holds in all cases, or in more than half of them where the paper says "in most cases"."""
     if not good:
         return None, "its data is not on this machine"
     held = f"{sum(good)} of {len(good)}: " if len(good) > 1 else ""
-    holds = 2 * sum(good) > len(good) if most else all(good)
+    holds = 2 * sum(good) > len(good) if majority else all(good)
     return holds, held + "; ".join(evidence)
 
 

@@ -13,8 +13,8 @@ from foltr.atomic import dump_json, write_text
 from foltr.errors import InputError
 from foltr.lab.records import (
     Claim,
-    Comparison,
     ComparisonRow,
+    ComparisonTable,
     Data,
     Manifest,
     Run,
@@ -154,7 +154,7 @@ def _claim(claim: Claim) -> dict[str, Any]:
     return {"claim": claim.claim, "evidence": claim.evidence, "state": state, "words": words}
 
 
-def _comparison(table: Comparison) -> dict[str, Any]:
+def _comparison(table: ComparisonTable) -> dict[str, Any]:
     """Titles read "A against B", which names the two columns."""
     left, _, right = table.title.partition(" against ")
     rows = [_compared(row) for row in table.rows]

@@ -53,7 +53,7 @@ from foltr.lab.reporting.labels import (
 )
 from foltr.types import Array
 
-MOST_ONLINE, MOST_OTHER = 100, 200
+MAX_ONLINE_POINTS, MAX_OTHER_POINTS = 100, 200
 
 
 class Curve(NamedTuple):
@@ -102,12 +102,12 @@ def _binned(rows: Rows, metric: str) -> Rows:
     chosen = whole(rows).filter((pl.col("metric") == metric) & pl.col("value").is_finite())
     place = pl.col("round").rank("dense").over("setting").cast(pl.Int64) - 1
     count = pl.col("round").n_unique().over("setting").cast(pl.Int64)
-    bins = pl.min_horizontal(pl.lit(_most(metric), dtype=pl.Int64), count)
+    bins = pl.min_horizontal(pl.lit(_max_points(metric), dtype=pl.Int64), count)
     return chosen.with_columns(bin=place * bins // count)
 
 
-def _most(metric: str) -> int:
-    return MOST_ONLINE if metric in ONLINE else MOST_OTHER
+def _max_points(metric: str) -> int:
+    return MAX_ONLINE_POINTS if metric in ONLINE else MAX_OTHER_POINTS
 
 
 def interactions_a_round(setting: SettingRecord) -> float:
@@ -123,8 +123,8 @@ def caption(run: Run, *metrics: str) -> str:
     parts.append(_runs_and_band(run, chosen))
     if figure.trend:
         return " ".join(parts)
-    if metrics[0] in ONLINE and chosen["round"].n_unique() > MOST_ONLINE:
-        parts.append(f"Online values jump from round to round: each run is averaged in {MOST_ONLINE} bins.")
+    if metrics[0] in ONLINE and chosen["round"].n_unique() > MAX_ONLINE_POINTS:
+        parts.append(f"Online values jump from round to round: each run is averaged in {MAX_ONLINE_POINTS} bins.")
     if figure.published and figure.metric == metrics[0]:
         parts.append("Hollow markers: values published in the paper.")
     return " ".join(parts)
@@ -138,8 +138,8 @@ def headline(name: str, settings: list[SettingRecord]) -> str:
 
 def _runs_and_band(run: Run, chosen: Rows) -> str:
     sizes = chosen.select("setting", "fold", "seed").unique().group_by("setting").len()["len"].to_list()
-    most = max(sizes, default=0)
-    if most == 1:
+    largest = max(sizes, default=0)
+    if largest == 1:
         return "One run a line: no band."
     folds, seeds = chosen["fold"].n_unique(), chosen["seed"].n_unique()
     design = f" ({folds} folds × {seeds} seeds)" if folds * seeds == most and min(folds, seeds) > 1 else ""

@@ -20,11 +20,12 @@ from foltr.lab.silo import card as silo_card
 from foltr.lab.simulation.task import (
     Central,
     Federated,
+    federated,
     federation_protection,
     federation_schedule,
     participants_of,
 )
-from foltr.lab.spec.setting import AnySetting, Setting, SiloSetting, stored
+from foltr.lab.spec.setting import AnySetting, Setting, SiloSetting, stored_setting
 from foltr.learners.foltr_es import outcomes
 from foltr.privacy import ledger
 from foltr.privacy.card import DELTA, Circumstances, card
@@ -42,7 +43,7 @@ class Facts(NamedTuple):
     outcomes: int  # 0: messages are parameters
     without_noise: int  # clients that replace what they send, noise and all
     uneven: bool  # messages count differently
-    alone: bool
+    local_only: bool  # no updates are sent
     first_seed: int
     seeds: int
 
@@ -59,7 +60,7 @@ def facts_of(setting: Setting, features: int) -> Facts:
         outcomes=len(outcomes(learner.objective, setting.users.k)) if learner.message == "objective" else 0,
         without_noise=setting.attack.num_attackers if "updates" in setting.attack.needs else 0,
         uneven=uneven,
-        alone=isinstance(setting.personal, LocalOnly),
+        local_only=isinstance(setting.personal, LocalOnly),
         first_seed=setting.runs.first_seed,
         seeds=setting.runs.seeds,
     )
@@ -89,7 +90,7 @@ def _card(facts: Facts, delta: float | None) -> dict[str, Any]:
         sampled=_drawn(federation),
         values=facts.outcomes > 0,
         weighted=isinstance(facts.privacy, NoPrivacy | Fpdgd),
-        alone=facts.alone,
+        local_only=facts.local_only,
         lab=True,
     )
     return card(facts.privacy, released and released.event, about, delta=delta)
@@ -133,8 +134,7 @@ def _in_seed(privacy: Any, federation: Federated, facts: Facts, seed: int) -> tu
 
 def _really(event: Event, facts: Facts) -> Event:
     """The noise that is there: not that of clients who replace their message, nor all of it if updates are selected."""
-    federation = facts.federation
-    assert isinstance(federation, Federated)
+    federation = federated(facts.federation)
     if event.noise_contributors == 1:
         return event
     summed = federation.aggregator == "fedavg" and not federation.defend_on_detection and not facts.uneven
@@ -177,7 +177,7 @@ def cards_of_run(folder: Path, *, delta: float | None = None) -> list[dict[str, 
     """The cards of a finished run, computed anew from its manifest: also for runs of older versions."""
     run = finished(folder)
     try:
-        known = [(one, stored(one.resolved)) for one in run.manifest.settings]
+        known = [(one, stored_setting(one.resolved)) for one in run.manifest.settings]
     except (KeyError, msgspec.ValidationError) as problem:
         raise InputError(f"{folder}: made by a version whose settings this one does not know ({problem})") from None
     return [

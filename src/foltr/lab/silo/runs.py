@@ -21,7 +21,7 @@ from foltr.lab.data import corpora
 from foltr.lab.silo import retrieval, training
 from foltr.lab.silo.projection import Projection, project
 from foltr.lab.silo.retrieval import Retrieval
-from foltr.lab.silo.tasks import RetrievalTask, made_up, text
+from foltr.lab.silo.tasks import RetrievalTask, synthetic_task, text
 from foltr.lab.simulation.evaluation import Progress, RunResult
 from foltr.lab.spec.setting import DataChoice, SiloSetting
 from foltr.silo.parties import Setup, shares_of
@@ -45,7 +45,7 @@ def load(data: DataChoice) -> Corpus | RetrievalTask:
 @lru_cache(maxsize=8)  # a figure may go back and forth between sizes, and making synthetic documents takes time
 def _load(name: str) -> Corpus | RetrievalTask:
     documents = _documents(name)
-    return made_up(documents) if documents else corpora.load(name)
+    return synthetic_task(documents) if documents else corpora.load_corpus(name)
 
 
 def _documents(name: str) -> int:
@@ -82,7 +82,7 @@ def facts(setting: SiloSetting, loaded: Corpus | RetrievalTask) -> dict[str, Any
         "documents": _size(loaded),
         "features": features.WIDTH,
         "grades": int(loaded.judgments[:, 2].max(initial=0)) + 1 if isinstance(loaded, Corpus) else 0,
-        "shorter_than_shown": 0,
+        "shorter_than_k": 0,
     }
 
 

@@ -23,7 +23,7 @@ _SHARE = 2000  # interactions that are worth a call
 _SHARES = 8  # of each thread at most: one that is held up leaves more to the others
 
 
-class Prepared(NamedTuple):
+class PreparedCohort(NamedTuple):
     """A cohort as kernels take it, divided among threads; good for any round."""
 
     clients: Array  # [n]
@@ -42,13 +42,13 @@ class Batches(NamedTuple):
     workspaces: list[Workspace]  # one a thread
     threads: ThreadPoolExecutor | None
 
-    def prepare(self, clients: Array, steps: Array) -> Prepared:
+    def prepare(self, clients: Array, steps: Array) -> PreparedCohort:
         """Who does what: to be done once for a cohort that comes again."""
         clients, steps = np.asarray(clients, np.int64), np.asarray(steps, np.int64)
-        return Prepared(clients, steps, int(steps.sum()), list(self._divided(clients, steps)))
+        return PreparedCohort(clients, steps, int(steps.sum()), list(self._divided(clients, steps)))
 
     def train(
-        self, parameters: Array, prepared: Prepared, *, round: int, first_step: int = 0, summed: bool = False
+        self, parameters: Array, prepared: PreparedCohort, *, round: int, first_step: int = 0, summed: bool = False
     ) -> tuple[Array, OnlineMetrics]:
         learner, task = self.task.learner, self.task
         assert isinstance(learner, Pdgd)
@@ -71,7 +71,7 @@ class Batches(NamedTuple):
         self._spread(part, prepared.jobs)
         return trained, online
 
-    def measure(self, parameters: Array, prepared: Prepared, *, round: int) -> tuple[Array, Array, OnlineMetrics]:
+    def measure(self, parameters: Array, prepared: PreparedCohort, *, round: int) -> tuple[Array, Array, OnlineMetrics]:
         task = self.task
         clients = len(prepared.clients)
         values, perturbations = np.empty((clients, 2)), np.empty((clients, len(parameters)))

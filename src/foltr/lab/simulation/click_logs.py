@@ -17,7 +17,7 @@ from foltr._kernels.workspace import Workspace, workspace_for
 from foltr.errors import SpecError
 from foltr.federation.round import Release
 from foltr.federation.schedule import Members
-from foltr.lab.simulation.task import ClientPools, Federated, Task, click_tables, everything
+from foltr.lab.simulation.task import ClientPools, Task, click_tables, everything, federated
 from foltr.learners.pdgd import Pdgd
 from foltr.types import Array, OnlineMetrics, Updates
 from foltr.unlearning.logs import Log, rounds_of
@@ -79,9 +79,7 @@ class LogEngine(NamedTuple):
 
 
 def recorder(task: Task) -> Recorder:
-    federation = task.federation
-    if not isinstance(federation, Federated):
-        raise SpecError("a recorder follows a federation; use federation kind = 'federated'")
+    federation = federated(task.federation)
     users = ClickTables(*click_tables(task))
     clients, queries = np.arange(federation.clients), len(task.train.offsets) - 1
     held = task.pools or everything(clients, queries=queries, click_models=len(users.click))

@@ -7,7 +7,7 @@ import numpy as np
 from foltr.clicks import Users, click_model
 from foltr.federation.round import Release
 from foltr.federation.schedule import Members
-from foltr.lab.simulation.batches import Batches, Prepared, batches
+from foltr.lab.simulation.batches import Batches, PreparedCohort, batches
 from foltr.lab.simulation.protection import protect_rows
 from foltr.lab.simulation.rounds import run
 from foltr.lab.simulation.task import Federated, Task
@@ -25,11 +25,11 @@ class Compiled(NamedTuple):
     batches: Batches
     perturbations: list[Array]  # [n, P] of the latest round, which decoding needs again
 
-    def prepare(self, members: Members) -> Prepared:
+    def prepare(self, members: Members) -> PreparedCohort:
         return self.batches.prepare(members.clients, members.interactions)
 
     def local_updates(
-        self, models: Array, cohort: Prepared, round: int, release: Release | None
+        self, models: Array, cohort: PreparedCohort, round: int, release: Release | None
     ) -> tuple[Updates, OnlineMetrics]:
         task, clients = self.task, cohort.clients
         if task.learner.message == "objective":
@@ -48,7 +48,7 @@ class Compiled(NamedTuple):
         weights = gradient_weights(updates.values, sigma=learner.sigma, antithetic=learner.antithetic)
         return weights[:, None] * self.perturbations[0]
 
-    def train(self, parameters: Array, cohort: Prepared, **how: Any) -> tuple[Array, OnlineMetrics]:
+    def train(self, parameters: Array, cohort: PreparedCohort, **how: Any) -> tuple[Array, OnlineMetrics]:
         """PDGD by itself, for centralised training; see `plain.Plain.train`."""
         return self.batches.train(parameters, cohort, **how)
 

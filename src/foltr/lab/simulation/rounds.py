@@ -16,7 +16,7 @@ from foltr.federation.personalization import Shared
 from foltr.federation.round import Aggregate, run_rounds
 from foltr.federation.schedule import Members
 from foltr.federation.server import init_state, server_optimizer
-from foltr.lab.simulation.task import Central, Federated, Task, init_parameters, protection_in, schedule_of
+from foltr.lab.simulation.task import Central, Federated, Task, federated, init_parameters, protection_in, schedule_of
 from foltr.types import Array, OnlineMetrics, Updates
 
 SUM_BLOCK = 64  # interactions of a batch that are summed together; fixed, so that threads cannot change a sum
@@ -43,7 +43,7 @@ def run(task: Task, engine: Any, stops: Sequence[int] = ()) -> Iterator[RoundPro
 
 def _federated(task: Task, federation: Federated, engine: Any) -> Iterator[RoundProgress]:
     start = warmed_up(task, federation, engine)
-    own = not isinstance(task.personal, Shared)
+    own = task.personal != Shared()
     state = init_state(
         start, mechanism_state=task.privacy.init_state(),
         personal=personal.init_state(start, federation.clients) if own else None,
@@ -69,8 +69,7 @@ def warmed_up(task: Task, federation: Federated, engine: Any) -> Array:
 
 def aggregation(task: Task, engine: Any) -> Aggregate:
     """Decoding and the aggregator of a task; where the mechanism executes secure aggregation, over the protocol."""
-    federation = task.federation
-    assert isinstance(federation, Federated)
+    federation = federated(task.federation)
     decode = getattr(engine, "decode", None)
     size = task.ranker.size(task.train.features.shape[1])
     combine = _combined(task, federation, size)

@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 
 from foltr.clicks import ClickModel
+from foltr.errors import SpecError
 from foltr.federation.buffered import Arrivals, buffered
 from foltr.federation.personalization import Shared
 from foltr.federation.releases import protection_of
@@ -42,6 +43,13 @@ class Central(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
     rounds: Count = 1000
 
 
+def federated(federation: Federated | Central) -> Federated:
+    """The federation of a setting that must have clients."""
+    if not isinstance(federation, Federated):
+        raise SpecError('this needs clients; use federation = { clients = ..., rounds = ... } instead of "central"')
+    return federation
+
+
 class ClientPools(NamedTuple):
     """Whose queries and whose click model, where clients are not all alike."""
 
@@ -52,7 +60,7 @@ class ClientPools(NamedTuple):
 
 
 def everything(clients: Array, *, queries: int, click_models: int) -> ClientPools:
-    """These clients hold every query, and take turns in the click models."""
+    """These clients hold every query; client i clicks by click model i modulo their number."""
     start, stop = np.zeros(len(clients), dtype=np.int64), np.full(len(clients), queries)
     return ClientPools(np.arange(queries), start, stop, clients % click_models)
 
@@ -87,9 +95,7 @@ def init_parameters(task: Task) -> Array:
 
 
 def schedule_of(task: Task, without: tuple[int, ...] = ()) -> Schedule:
-    federation = task.federation
-    assert isinstance(federation, Federated)
-    return federation_schedule(federation, task.seed, getattr(task.privacy, "releases", None), without)
+    return federation_schedule(federated(task.federation), task.seed, getattr(task.privacy, "releases", None), without)
 
 
 def federation_schedule(
@@ -119,8 +125,7 @@ def participants_of(federation: Federated) -> int:
 
 def protection_in(task: Task) -> Protection:
     """The task's mechanism with its event and an empty ledger."""
-    federation, learner = task.federation, task.learner
-    assert isinstance(federation, Federated)
+    federation, learner = federated(task.federation), task.learner
     possible = len(outcomes(learner.objective, task.k)) if learner.message == "objective" else 0
     size = task.ranker.size(task.train.features.shape[1])
     return federation_protection(federation, task.privacy, parameters=size, outcomes=possible)

@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 from foltr import registry
 from foltr.errors import SpecError
-from foltr.federation.aggregators import aggregator_kind, check_aggregator
+from foltr.federation.aggregators import aggregator_kind, check_num_byzantine
 from foltr.federation.personalization import Shared
 from foltr.lab.attacks.plain import NoAttack
-from foltr.lab.attacks.transform import check_attack
+from foltr.lab.attacks.transform import check_num_attackers
 from foltr.lab.audit import Audit
 from foltr.lab.data.normalize import KINDS as SCALINGS
 from foltr.lab.data.partition import NoPartition
@@ -30,7 +30,7 @@ from foltr.lab.spec.setting import (
     resolved,
 )
 
-_MOST = 10**9  # of anything that is counted
+_LARGEST_COUNT = 10**9  # limit of every integer in a spec
 _ACTS_ON = {"delta": ("nothing", "delta"), "objective": ("nothing", "outcome")}  # message -> mechanisms that protect it
 
 
@@ -101,8 +101,8 @@ def _check_numbers(setting: AnySetting) -> str:
     for key, value in flat(resolved(setting)).items():
         if isinstance(value, float) and math.isinf(value):
             return f"{key} = {value}: expected a finite number"
-        if key != "runs.first_seed" and isinstance(value, int) and value > _MOST:
-            return f"{key} = {value}: that is out of reach; use at most {_MOST:,}"
+        if key != "runs.first_seed" and isinstance(value, int) and value > _LARGEST_COUNT:
+            return f"{key} = {value}: that is out of reach; use at most {_LARGEST_COUNT:,}"
     return ""
 
 
@@ -128,12 +128,12 @@ def _check_buffered(setting: Setting, federation: Federated) -> str:
         return "federation.mode = buffered takes updates as they arrive: no cohort, round_robin or defend_on_detection"
     if setting.learner.message != "delta" or setting.personal != Shared() or setting.unlearning.method != "none":
         return "federation.mode = buffered adds deltas to one ranker: use pdgd, no personal rankers and no unlearning"
-    if user_level(setting.privacy) and federation.staleness != "constant":
+    if is_user_level(setting.privacy) and federation.staleness != "constant":
         return (
             "federation.staleness: weights that differ would change the share of noise behind each update; "
             'with user-level DP use "constant"'
         )
-    if user_level(setting.privacy) and setting.privacy.releases is None:
+    if is_user_level(setting.privacy) and setting.privacy.releases is None:
         return "privacy.releases: people who search more often take part more often; say how often at most"
     return ""
 
@@ -148,13 +148,13 @@ def _check_objective(setting: Setting, federation: Federated) -> str:
     return ""
 
 
-def user_level(mechanism: object) -> bool:
+def is_user_level(mechanism: object) -> bool:
     """Whether a mechanism has a budget that a user may not exceed."""
     return hasattr(mechanism, "releases")
 
 
 def _check_privacy(setting: Setting, federation: Federated) -> str:
-    if not user_level(setting.privacy):
+    if not is_user_level(setting.privacy):
         return ""
     secure = setting.privacy.secure_aggregation
     if (
@@ -178,8 +178,8 @@ def _check_privacy(setting: Setting, federation: Federated) -> str:
 def _check_defence(setting: Setting, federation: Federated) -> str:
     participants = federation.cohort or federation.clients
     try:
-        check_attack(setting.attack, federation.clients)
-        check_aggregator(aggregator_kind(federation.aggregator)(), participants, num_byzantine(setting, federation))
+        check_num_attackers(setting.attack, federation.clients)
+        check_num_byzantine(aggregator_kind(federation.aggregator)(), participants, num_byzantine(setting, federation))
     except SpecError as problem:
         return f"federation.aggregator, attack: {problem}"
     if setting.learner.message == "objective" and setting.attack != NoAttack():

@@ -6,14 +6,14 @@ import numpy as np
 
 from foltr.errors import SpecError
 from foltr.federation.personalization import Shared
-from foltr.lab.simulation.task import Federated, Task, schedule_of
+from foltr.lab.simulation.task import Federated, Task, federated, schedule_of
 
 LARGEST_HISTORY = 1 << 30  # bytes of stored updates, all clients together
 
 
-def check(task: Task, *, forget_clients: Sequence[int], keep_every: int = 1, local_steps: int = 1) -> None:
+def check_forgetting(task: Task, *, forget_clients: Sequence[int], keep_every: int = 1, local_steps: int = 1) -> None:
     """Refuses what cannot be forgotten in this way, with the allowed range."""
-    federation = federated(task)
+    federation = federated(task.federation)
     check_learning(task)
     check_clients(task, forget_clients)
     _check_history(task, federation, keep_every)
@@ -22,7 +22,7 @@ def check(task: Task, *, forget_clients: Sequence[int], keep_every: int = 1, loc
 
 def check_clients(task: Task, forget_clients: Sequence[int]) -> None:
     """They took part, are named once, and leave somebody behind."""
-    federation = federated(task)
+    federation = federated(task.federation)
     if not forget_clients or len(set(forget_clients)) < len(forget_clients):
         raise SpecError(f"forget_clients = {list(forget_clients)}: name at least one client, and each of them once")
     for client in forget_clients:
@@ -42,9 +42,9 @@ def check_clients(task: Task, forget_clients: Sequence[int]) -> None:
         )
 
 
-def check_attack(task: Task, *, forget_clients: Sequence[int], z: float, together: int | None = None) -> None:
+def check_replacement(task: Task, *, forget_clients: Sequence[int], z: float, together: int | None = None) -> None:
     """z times the negated model must spoil the average of the clients that are together without blowing it up."""
-    federation = federated(task)
+    federation = federated(task.federation)
     together = together or min(federation.cohort or federation.clients, federation.clients)
     largest = 2 * together / len(forget_clients) - 1  # beyond it every round turns the model round and makes it longer
     if not 0 < z < largest:
@@ -56,7 +56,7 @@ def check_attack(task: Task, *, forget_clients: Sequence[int], z: float, togethe
 
 def check_learning(task: Task) -> None:
     """Plain federated averaging of PDGD, without noise and without other attackers than the forget_clients."""
-    federation = federated(task)
+    federation = federated(task.federation)
     if task.learner.message != "delta":
         raise SpecError("unlearning works on updates of PDGD; use learner kind = 'pdgd'")
     if task.privacy.acts_on != "nothing":
@@ -99,9 +99,3 @@ def _participants(task: Task, federation: Federated) -> set[int]:
     if schedule.fixed:
         return set(range(federation.clients))
     return set(np.concatenate([schedule.members(round).clients for round in schedule.rounds]).tolist())
-
-
-def federated(task: Task) -> Federated:
-    if not isinstance(task.federation, Federated):
-        raise SpecError("unlearning a client needs a federation; use federation kind = 'federated'")
-    return task.federation
