@@ -1,10 +1,11 @@
-"""Aggregators turn the updates of a round into one delta; here their contract, FedAvg, and where to find the others.
+"""The contract of aggregators, which combine the updates of a round into one delta, and FedAvg.
 
 An aggregator is a frozen struct that is called with (values [n, P], weights [n], *, num_byzantine) and returns [P].
 Values are deltas: what each client would add to the model that the round began with. Weights are the interactions
-behind each, `num_byzantine` is the number of attackers among the n clients that it is to withstand. Rows with NaN or
-infinity are left out (`finite_rows`); when no row is left, the result is the zero vector. Aggregators are total: what
-`check_num_byzantine` refuses still gives a defined, weaker result. `foltr.testing.check_num_byzantine` tests all this.
+behind each; `num_byzantine` is the number of attackers among the n clients that the aggregator tolerates. Rows with
+NaN or infinity are left out (`finite_rows`); when no row is left, the result is the zero vector. Aggregators are total:
+with more attackers than `check_num_byzantine` admits they still return a defined result, without the guarantee.
+`foltr.testing.check_aggregator` tests this contract.
 
 Source of FedAvg: McMahan et al. 2017. `robust`, `krum` and `geometric_median` name theirs.
 
@@ -28,15 +29,15 @@ class Aggregator(Protocol):
 
     `translation_equivariant = True`: adding one vector to all values adds it to the result;
     `has_ties(n, num_byzantine)`: clients tie by construction, so that their order decides the result;
-    `requirement`: what max_byzantine rests on, for error messages.
+    `requirement`: the condition behind max_byzantine, for error messages.
     """
 
-    sees: ClassVar[Literal["sum", "single"]]  # "sum": needs no more than the weighted sum, as secure aggregation gives
+    sees: ClassVar[Literal["sum", "single"]]  # "sum": needs only the weighted sum, which secure aggregation provides
 
     def __call__(self, values: Array, weights: Array, *, num_byzantine: int) -> Array: ...
 
     def max_byzantine(self, n: int) -> int:
-        """The most attackers that it withstands among n clients; below 0 where even none is too many."""
+        """The largest number of attackers that it tolerates among n clients; negative if n is too small."""
         ...
 
 
@@ -59,7 +60,7 @@ def aggregator_kind(name: str) -> Any:
 
 
 def check_num_byzantine(aggregator: Aggregator, clients: int, num_byzantine: int) -> None:
-    """Refuses more attackers than the aggregator withstands among so many clients."""
+    """Refuses more attackers than the aggregator tolerates among this many clients."""
     name, limit = msgspec.to_builtins(aggregator)["kind"], aggregator.max_byzantine(clients)
     if limit < 0:
         raise SpecError(
@@ -73,7 +74,7 @@ def check_num_byzantine(aggregator: Aggregator, clients: int, num_byzantine: int
 
 
 def minority(n: int) -> int:
-    """The most clients that are fewer than half."""
+    """The largest minority of n clients."""
     return (n - 1) // 2
 
 

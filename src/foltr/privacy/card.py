@@ -39,7 +39,7 @@ _CURIOUS_SERVER = (
     "learn from what it sees; nothing is claimed against a server that lies to clients."
 )
 SECURE_SUMS = {
-    True: f"Secure aggregation is simulated: the lab adds updates in the clear as if the protocol had run. {_CURIOUS_SERVER}",
+    True: f"Secure aggregation is simulated: the lab adds plain updates as if the protocol had run. {_CURIOUS_SERVER}",
     "execute": f"The secure aggregation protocol ran, with server and clients in one process. {_CURIOUS_SERVER}",
 }
 ADVERSARIES = {
@@ -113,7 +113,7 @@ def kind_of(privacy: Any) -> str:
     return str(msgspec.to_builtins(privacy)["kind"])
 
 
-# --- figures --------------------------------------------------------------------------------------------------------
+# --- epsilons --------------------------------------------------------------------------------------------------------
 
 
 def _nominal(kind: str, privacy: Any, event: Event | None) -> dict[str, Any]:
@@ -128,14 +128,14 @@ def _nominal(kind: str, privacy: Any, event: Event | None) -> dict[str, Any]:
 def _nominal_fpdgd(privacy: Any, event: Event) -> tuple[float, str]:
     return privacy.epsilon, (
         f"as the paper states it: per round and per coordinate, for the sum of all {event.noise_contributors:,} noise "
-        f"shares only, nothing composed over rounds; not a guarantee for a user"
+        f"shares only, not composed over rounds; not a guarantee for a user"
     )
 
 
 def _nominal_response(_privacy: Any, event: Event) -> tuple[float, str]:
     return pure_epsilon(event), (
         "as the paper states it: local, for the outcome of ONE interaction; a message holds several and a run many "
-        "messages, which the figure does not compose"
+        "messages, which this epsilon does not compose"
     )
 
 
@@ -158,7 +158,7 @@ def _description(privacy: Any) -> str | None:
 
 
 def _figures(event: Event, about: Circumstances, delta: float) -> dict[str, Any]:
-    """Of one message, one round and the run. A message of responses holds several of them."""
+    """Epsilons of one message, one round and the run. A message of randomised responses holds several."""
     each = about.interactions if event.unit == "interaction" else 1
     of_round = _one_release(event, each, delta)
     figures = {
@@ -176,22 +176,22 @@ def _figures(event: Event, about: Circumstances, delta: float) -> dict[str, Any]
 
 
 def _is_local(event: Event) -> bool:
-    """Every message carries all of its noise."""
+    """Whether every message carries all of its noise (local privacy)."""
     return event.noise_contributors == 1 and event.present >= 1
 
 
 def _one_release(event: Event, times: int, delta: float) -> dict[str, Any]:
-    """Pure where that exists, else at delta."""
+    """Pure epsilon where it exists, else at delta."""
     if "gaussian" in event.mechanism:
         return {"epsilon": _reported(_epsilon(event, times, delta)), "delta": delta}
     return {"epsilon": _reported(times * pure_epsilon(event)), "delta": 0.0}
 
 
 def _epsilon(event: Event, times: int, delta: float) -> float | None:
-    """Gaussian noise in closed form, which is instant also where there is hardly any noise left.
+    """Composed epsilon with the noise shares that are present; Gaussian noise in closed form.
 
-    More than half of the shares of Laplace noise still hide something, but no bound is known; half of them and fewer
-    have a density without bound where nothing was changed, and hide nothing.
+    With more than half of its shares Laplace noise still hides something, but no bound is known; with half or fewer
+    its density is unbounded at zero and epsilon infinite.
     """
     there = min(event.present / event.noise_contributors, 1.0)
     if event.mechanism in ("laplace", "fpdgd") and 0.5 < there < 1:
@@ -202,7 +202,7 @@ def _epsilon(event: Event, times: int, delta: float) -> float | None:
 
 
 def _run(event: Event, times: int, delta: float) -> dict[str, Any]:
-    """By both ways of accounting, and which of them is quoted."""
+    """By both accounting methods, and which of them is quoted."""
     try:
         spent = accounting.epsilon({event: times}, delta)
     except PrivacyError as problem:
@@ -218,7 +218,11 @@ def _run(event: Event, times: int, delta: float) -> dict[str, Any]:
 
 
 def _adversaries(privacy: Any, event: Event, figures: dict[str, Any]) -> list[dict[str, Any]]:
-    named = {"delta": figures["delta"], "unit": "user", "adjacency": figures["adjacency"]}  # over all a user did
+    named = {
+        "delta": figures["delta"],
+        "unit": "user",
+        "adjacency": figures["adjacency"],
+    }  # over all contributions of a user
     whole, times, delta = figures["run"]["epsilon"], figures["max_rounds"], figures["delta"]
     secure = bool(getattr(privacy, "secure_aggregation", False))
     known: list[tuple[str, Any, bool]] = [("recipients", whole, True)]
@@ -235,7 +239,7 @@ def _adversaries(privacy: Any, event: Event, figures: dict[str, Any]) -> list[di
 
 
 def _unprotected(about: Circumstances, *, known: bool) -> list[dict[str, Any]]:
-    """Without a mechanism only what never leaves is private; of an unknown one nothing is known."""
+    """Adversaries without a mechanism: epsilon is infinite, or unknown for an unknown mechanism."""
     if about.local_only:
         return [_adversary("local-only", 0.0)]
     if about.central:
@@ -250,7 +254,7 @@ def _adversary(name: str, epsilon: float | str | None, here: bool = True) -> dic
 
 
 def _shares(event: Event, about: Circumstances, delta: float) -> dict[str, Any] | None:
-    """Whose noise is there, and what the run is worth with fewer contributors in every round."""
+    """The noise shares present, and the epsilon of the run with fewer contributors in every round."""
     if _is_local(event):
         return None
     counts = [math.floor(share * about.taking_part) for share in _FEWER]
@@ -268,18 +272,18 @@ def _shares(event: Event, about: Circumstances, delta: float) -> dict[str, Any] 
 
 
 def _visible(about: Circumstances) -> list[str]:
-    """What no noise hides."""
+    """Information that noise does not hide."""
     if about.central or about.local_only:
         return []
     seen = ["who takes part, and when"]
-    seen += ["how many interactions a message stands for"] if about.weighted and not about.values else []
+    seen += ["the number of interactions behind a message"] if about.weighted and not about.values else []
     if about.values:
-        return [*seen, "the public seed of each message, so which change of the ranker its sender tried"]
-    return [*seen, f"the size of messages, {about.parameters:,} numbers, alike for all"]
+        return [*seen, "the public seed of each message, and so its perturbation of the ranker"]
+    return [*seen, f"the size of messages, {about.parameters:,} numbers, equal for all"]
 
 
 def _notes(privacy: Any, event: Event | None, about: Circumstances) -> list[str]:
-    """How far a run of the lab is from a release."""
+    """How a run of the lab differs from a release."""
     if not about.lab or kind_of(privacy) == "none":
         return []
     secure = getattr(privacy, "secure_aggregation", False)
@@ -295,10 +299,10 @@ def _reported(epsilon: float | None) -> float | str | None:
 
 
 def _sentences(card: dict[str, Any]) -> list[str]:
-    """One thing a sentence, with its figure, its unit and whom it holds against."""
+    """Sentences, each with its epsilon, unit and adversary."""
     seen = [_seen_by(one) for one in card["adversaries"]]
-    visible = [f"What stays visible: {'; '.join(card['visible'])}."] if card["visible"] else []
-    quoted = [f"The mechanism says of itself: {card['description'].rstrip('.')}."] if card["description"] else []
+    visible = [f"Still visible: {'; '.join(card['visible'])}."] if card["visible"] else []
+    quoted = [f"The mechanism describes itself: {card['description'].rstrip('.')}."] if card["description"] else []
     if "run" not in card:
         first = _NO_MECHANISM.get(card["adversaries"][0]["id"], _LEAVE if card["kind"] == "none" else _UNKNOWN)
         return [first.format(kind=card["kind"]), *quoted, *card["notes"], *seen, *visible]
@@ -308,9 +312,9 @@ def _sentences(card: dict[str, Any]) -> list[str]:
 
 
 _LEAVE = "No privacy mechanism: updates leave as they are."
-_UNKNOWN = "No guarantee is known: the mechanism {kind} declares no event, so nobody can say what it hides."
+_UNKNOWN = "No guarantee is known: the mechanism {kind} declares no event."
 _NO_MECHANISM = {
-    "centre": "No privacy mechanism and no federation: one place sees everything.",
+    "centre": "No privacy mechanism and no federation: the central learner sees everything.",
     "local-only": "Local-only training: no client sends anything.",
 }
 
@@ -341,10 +345,10 @@ def _figures_of(card: dict[str, Any]) -> list[str]:
     if card["kind"] == "fpdgd":
         twice = "2 " if card["clip"] == "delta" else ""
         one += (
-            f"; what is clipped in L2 differs by more in L1, for which Laplace noise is made: {twice}"
-            f"sqrt({card['parameters']:,}) times the nominal figure"
+            f"; the clip is in L2 and Laplace noise is calibrated in L1, which gives {twice}"
+            f"sqrt({card['parameters']:,}) times the nominal epsilon"
         )
-    return [f"{one}.", f"One message by itself, to whoever sees it: {_figure(card['message'])}.", _run_of(card)]
+    return [f"{one}.", f"A single message, to an adversary who sees it: {_figure(card['message'])}.", _run_of(card)]
 
 
 def _run_of(card: dict[str, Any]) -> str:
@@ -377,9 +381,9 @@ def _shares_of(card: dict[str, Any]) -> list[str]:
     shares = card["shares"]
     if shares is None:
         return []
-    have = f"Noise of {shares['present']:,} contributors is there, and {shares['noise_contributors']:,} are needed"
+    have = f"Noise shares present: {shares['present']:,} of the {shares['noise_contributors']:,} that are needed"
     fewer = [f"{one['percent']} % present: epsilon {_amount(one['epsilon'])}" for one in shares["fewer"]]
     if shares["all_or_void"]:
-        void = "shares of Laplace noise protect all together or not as stated: with fewer the guarantee is void"
+        void = "Laplace noise needs all of its shares: with fewer the guarantee is void"
         return [f"{have}; {void} ({', '.join(fewer)})."]
     return [f"{have}; with fewer there is less noise ({', '.join(fewer)})."]

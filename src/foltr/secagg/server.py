@@ -2,10 +2,10 @@
 
 Sources: Bonawitz et al. 2017, figure 4; Bell et al. 2020. Stages: keys are advertised, secrets shared
 among neighbours, masked vectors sent, the survivors agreed on, shares opened. A client whose reply is absent has
-dropped out; one whose reply is wrong stops the round with its name: the next round can do without it.
+dropped out; one whose reply is invalid stops the round with an error that names it, so that the next round excludes it.
 
 From masked vectors and opened shares to the sum: of a client whose vector arrived the self mask is reconstructed; of
-one that shared its secrets and then dropped out, the mask key, and with it the masks that its neighbours added in vain.
+one that shared its secrets and then dropped out, the mask key, and with it the masks that its neighbours added.
 
 Differs from the paper: every opened share is checked against its owner's commitment, and every secret against the key
 or commitment it belongs to, so that the sum is exact or there is none.
@@ -45,7 +45,7 @@ class Circle(NamedTuple):
 
 
 class _Post(NamedTuple):
-    """How the server writes to clients and reads their replies."""
+    """Signed requests to clients, and their verified replies."""
 
     context: bytes
     round: int
@@ -56,7 +56,7 @@ class _Post(NamedTuple):
 
 
 class _Opened(NamedTuple):
-    """What the server has when the shares are open."""
+    """The server's state after shares are opened."""
 
     terms: Terms
     context: bytes
@@ -72,7 +72,7 @@ class _Opened(NamedTuple):
 def aggregate(
     clients: Iterable[int], *, terms: Terms, registry: Registry, identity: Ed25519PrivateKey, round: int
 ) -> Generator[Requests, Replies, Sum]:
-    """The exact sum of the clients' vectors; or a SecureAggregationError, and nobody knows more than before."""
+    """The exact sum of the clients' vectors; or a SecureAggregationError, and nothing is revealed."""
     cohort = _cohort(clients, registry)
     post = _Post(context(terms, round), round, registry, identity, dict.fromkeys(cohort, 0), dict.fromkeys(cohort, 0))
     adverts = yield from _ask(post, "advertise", {client: messages.Start() for client in cohort})
@@ -243,7 +243,7 @@ def _address(post: _Post, direction: Direction, stage: Stage, client: int) -> Ad
     return Address(post.context, post.round, direction, stage, client)
 
 
-# --- the masks that do not cancel -----------------------------------------------------------------------------------
+# --- masks that do not cancel -----------------------------------------------------------------------------------
 
 
 def _unmasked(opened: _Opened) -> Array:
@@ -290,7 +290,7 @@ def _checked(opened: _Opened, owner: int, recipient: int, place: int, purpose: s
     if crypto.commitment(opened.context, owner, recipient, purpose, share) != expected:
         raise SecureAggregationError(
             f"client {recipient} opened a share of client {owner} that is not the one committed to; "
-            f"one of the two lied, and there is no sum"
+            f"one of the two is dishonest; no sum"
         )
     return share
 

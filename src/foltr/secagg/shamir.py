@@ -1,4 +1,4 @@
-"""Shamir's secret sharing of 32-byte secrets: any `threshold` shares give the secret, fewer tell nothing.
+"""Shamir's secret sharing of 32-byte secrets: any `threshold` shares give the secret, fewer reveal nothing.
 
 Source: Shamir, "How to share a secret" (1979). A secret is 16 words of 16 bits, each shared by its own polynomial over
 the integers modulo 65537. All sums of products stay below 2^53, so they are one exact matrix product of doubles:
@@ -40,7 +40,7 @@ def combine(shares: Mapping[int, bytes]) -> bytes:
     values = _from_bytes(list(shares.values())).astype(np.float64)  # [shares, words]
     secret = np.remainder(_weights(points) @ values, PRIME).astype(np.int64)
     if (secret > 0xFFFF).any():  # no secret has such a word
-        raise SecureAggregationError("shares do not belong together: they give no secret")
+        raise SecureAggregationError("the shares are inconsistent: they give no secret")
     return secret.astype("<u2").tobytes()
 
 

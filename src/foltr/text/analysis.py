@@ -1,10 +1,10 @@
-"""The one tokeniser: documents, titles and queries of every party are split into terms here.
+"""The tokeniser: splits documents, titles and queries of all parties into terms.
 
 A term is a run of Unicode letters, digits and underscores, in NFKC form and lower case. Stop words and English stems
 are options; all parties of a federation must use the same, since hashes of terms only match if the terms are equal.
 
-    terms("The ﬁrst Straße")                        -> ["the", "first", "straße"]
-    terms("The ﬁrst Straße", TextAnalysis(stop=True))      -> ["first", "straße"]
+    terms("The ﬁrst Straße")                             -> ["the", "first", "straße"]
+    terms("The ﬁrst Straße", TextAnalysis(stop=True))     -> ["first", "straße"]
 """
 
 import contextlib

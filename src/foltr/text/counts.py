@@ -98,7 +98,7 @@ def take(counts: Counts, documents: Array) -> Counts:
 
 
 def statistics(counts: Counts) -> Statistics:
-    """Of one party's documents."""
+    """Statistics of one party's documents."""
     size = counts.vocabulary_size
     frequency = np.bincount(counts.terms, weights=counts.counts, minlength=size).astype(np.int64)
     return Statistics(
@@ -107,7 +107,7 @@ def statistics(counts: Counts) -> Statistics:
 
 
 def sum_statistics(parties: Iterable[Statistics]) -> Statistics:
-    """Of the documents of all parties together."""
+    """Statistics of the documents of all parties."""
     reported = list(parties)
     sizes = {len(one.document_frequency) for one in reported}
     if len(sizes) != 1:

@@ -1,4 +1,4 @@
-"""How an attack gets into the rounds of a federation."""
+"""An attack as the transform of a federation's rounds."""
 
 import numpy as np
 
@@ -25,7 +25,7 @@ def check_num_attackers(attack: Attack, clients: int) -> None:
 
 
 def transform_of(attack: Attack, *, aggregator: str, seed: int) -> Transform | None:
-    """What attackers make of the deltas of a round; None if they send what they trained."""
+    """The transform that replaces the attackers' deltas; None if they send what they trained."""
     if "updates" not in attack.needs or attack.num_attackers == 0:
         return None
 

@@ -1,6 +1,6 @@
 """A lower bound on epsilon from trials: how well can two neighbouring datasets be distinguished?
 
-Whoever decides for the first dataset at some outcomes E obeys, under (epsilon, delta) privacy,
+Under (epsilon, delta) privacy every set of outcomes E satisfies
 P(E | first) <= e^epsilon P(E | second) + delta, and the same with the datasets exchanged (Kairouz, Oh and Viswanath
 2015). So epsilon >= log((P(E | first) - delta) / P(E | second)).
 
@@ -28,7 +28,7 @@ class Trials(NamedTuple):
 
 
 def lower_bound(trials: Trials, *, delta: float = 0.0, confidence: float = 0.95) -> float:
-    """Epsilon is at least this, with the given confidence; 0 where nothing can be said."""
+    """Epsilon is at least this, with the given confidence; 0 if the trials show nothing."""
     if min(map(len, trials)) < 4:
         raise SpecError(f"{min(map(len, trials))} trials of a dataset; use at least 4, and 10,000 for a useful bound")
     error = (1 - confidence) / 2
@@ -42,13 +42,11 @@ def lower_bound(trials: Trials, *, delta: float = 0.0, confidence: float = 0.95)
     return float(max(bound[0], 0.0))
 
 
-_TESTS = [
-    (above, right) for above in (True, False) for right in (0, 1)
-]  # side of the threshold, and the dataset decided for
+_TESTS = [(above, right) for above in (True, False) for right in (0, 1)]  # (side of the threshold, dataset decided for)
 
 
 def _counts(trials: Trials, thresholds: Array, above: bool, right: int) -> tuple[Array, Array, int, int]:
-    """Trials on that side of each threshold: of the dataset that is decided for, and of the other; and all of each."""
+    """Trials on that side of each threshold, of the dataset decided for and of the other, and the trials of each."""
     below = [np.searchsorted(each, thresholds, side="left") for each in trials]
     hits = [len(each) - few if above else few for each, few in zip(trials, below, strict=True)]
     return hits[right], hits[1 - right], len(trials[right]), len(trials[1 - right])
@@ -61,10 +59,10 @@ def _bounds(right: Array, wrong: Array, rights: int, wrongs: int, delta: float, 
 
 
 def clopper_pearson_lower(hits: Array, trials: int, error: float) -> Array:
-    """A probability is below this with at most the given chance of error."""
+    """Lower confidence limit of a probability."""
     return np.where(hits == 0, 0.0, beta.ppf(error, np.maximum(hits, 1), trials - hits + 1))
 
 
 def clopper_pearson_upper(hits: Array, trials: int, error: float) -> Array:
-    """A probability is above this with at most the given chance of error."""
+    """Upper confidence limit of a probability."""
     return np.where(hits == trials, 1.0, beta.isf(error, hits + 1, np.maximum(trials - hits, 1)))

@@ -1,7 +1,7 @@
-"""Messages of clients as the server gets them, with the truth about the clicks behind them.
+"""Messages of clients as the server gets them, with the true clicks.
 
 Source: S4 section 4.1. Each client starts from the trained ranker, searches a few times with queries that nobody has
-trained on (the validation part), is shown the ranker's list as it is (not a drawn one), clicks, steps, clips, adds its
+trained on (the validation part), sees the list sorted by score (not a sampled one), clicks, steps, clips, adds its
 share of the noise and sends. Only queries with a full list take part.
 
 Differs from the paper: features are scaled by the training set's moments (the author's program takes those of the
@@ -76,7 +76,7 @@ def _search(
     data: Dataset, chosen: Array, k: int, users: ClickModel, draws: Array, seen: list[Interaction], step: int,
     rank: Rank,
 ) -> Interaction:  # fmt: skip
-    """One person's search in the ranker's list as it is; what was seen is appended to `seen`."""
+    """One search in the list sorted by score; the displayed list is appended to `seen`."""
     rows = slice(data.offsets[chosen[step]], data.offsets[chosen[step] + 1])
     features = np.asarray(data.features[rows], dtype=np.float64)
     _, scores = rank(features, k, stream(0, purpose="choice"))
@@ -109,7 +109,7 @@ def protected(setting: Setting, local: Array, *, seed: int, round: int) -> Array
 
 
 def setting_protection(setting: Setting, parameters: int) -> Protection:
-    """The setting's mechanism with what a release of it is worth."""
+    """The setting's mechanism with the event of a release."""
     return federation_protection(federated(setting.federation), setting.privacy, parameters=parameters)
 
 

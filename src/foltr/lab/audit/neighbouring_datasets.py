@@ -3,16 +3,16 @@
 The adversary knows everybody's updates but one and subtracts them, so that a sum is one update and the noise of all
 shares. In the first dataset it is an update far beyond the clip; in the second it is zero (adjacency `zero-out`) or the
 opposite (`replace`). Both go through the real clipping and noise of `mechanisms`. The statistics are likelihood ratios
-(up to a rising function), which no other statistic beats; those of several releases add up.
+(up to a monotone function), which are optimal; those of several releases add up.
 
 FPDGD clips the PARAMETERS in L2 and adds Laplace noise to each of P coordinates: two users at opposite ends of the
-diagonal differ by 2 C sqrt(P) in L1, so a sum is worth 2 C sqrt(P) / scale and not the nominal epsilon. A single
-message holds one of n gamma shares, nearly all of them zero: whoever sees it reads the parameters off the coordinates
+diagonal differ by 2 C sqrt(P) in L1, so the epsilon of a sum is 2 C sqrt(P) / scale and not the nominal one. A single
+message holds one of n gamma shares, nearly all of them zero: the server reads the parameters from the coordinates
 without noise.
 
-`epsilon_bounds` puts the bound from trials beside the accountant's figure. That one is an upper bound, so the trials'
-never exceeds it if noise and accounting are what they claim to be. Where a single message carries a share of the noise
-only, it is tried as well: that is what the server sees without secure aggregation.
+`epsilon_bounds` compares the lower bound from trials with the accountant's upper bound; if noise and accounting are
+right, the first never exceeds the second. Where a message carries only a share of the noise, single messages are
+tested too: the server sees them without secure aggregation.
 """
 
 import math
@@ -48,7 +48,9 @@ Statistic = Callable[[Array, Array, Array], Array]
 
 def two_datasets(release: Release, first: Array, second: Array, statistic: Statistic, *, releases: int = 1) -> Trials:
     """Trials with both datasets, of so many releases each."""
-    digit = _DIGITS * float(np.ptp(statistic(np.stack([first, second]), first, second)))  # of what lies between them
+    digit = _DIGITS * float(
+        np.ptp(statistic(np.stack([first, second]), first, second))
+    )  # of the difference between the datasets
 
     def seen(update: Array, dataset: int) -> Array:
         each = [statistic(release(update, 2 * one + dataset), first, second) for one in range(releases)]
@@ -57,9 +59,8 @@ def two_datasets(release: Release, first: Array, second: Array, statistic: Stati
     return Trials(seen(first, 0), seen(second, 1))
 
 
-# The last digits of doubles distinguish datasets under the same noise (Mironov 2012): adding a number to noise leaves
-# other digits for one dataset than for the other. Statistics are rounded so that they see the mechanism and not that;
-# what is deployed draws its noise in the integers.
+# The last digits of doubles distinguish datasets under the same noise (Mironov 2012). Statistics are rounded, so that
+# trials measure the mechanism and not floating point; a deployed client draws integer noise.
 _DIGITS = 1e-9
 
 
@@ -69,7 +70,7 @@ def along(released: Array, first: Array, second: Array) -> Array:
 
 
 def by_absolute(released: Array, first: Array, second: Array) -> Array:
-    """Likelihood ratio of Laplace noise: nearer to which, in L1."""
+    """Likelihood ratio of Laplace noise: the difference of L1 distances."""
     return np.abs(released - second).sum(axis=1) - np.abs(released - first).sum(axis=1)
 
 
@@ -79,14 +80,14 @@ def by_match(released: Array, first: Array, second: Array) -> Array:
     return (np.abs(released - first) < near).sum(axis=1) - (np.abs(released - second) < near).sum(axis=1)
 
 
-_BEYOND = 1e3  # times the clip: what a client would send if nothing held it back
+_BEYOND = 1e3  # times the clip: the update before clipping
 
 
 def user_level(privacy: UserLevelDP, event: Event, *, trials: int, seed: int, releases: int = 1) -> Trials:
     """A sum with the noise of all contributors (one, where noise is local): one user is zeroed out."""
     laplace, contributors, size = event.mechanism == "laplace", event.noise_contributors, event.parameters
     worst = np.zeros(size)
-    worst[: 1 if laplace else size] = 1.0  # in L1 one coordinate is as far as one can go, in L2 every direction is
+    worst[: 1 if laplace else size] = 1.0  # the worst case in L1 is one coordinate, in L2 every direction
     first = worst * event.bound / np.sqrt(worst.sum())
 
     def release(update: Array, number: int) -> Array:
@@ -123,7 +124,7 @@ def _with_shares(privacy: Fpdgd, trials: int, present: int, contributors: int, s
 
 
 def integers(sample: Callable[[int], Array], *, bound: int, trials: int) -> Trials:
-    """Noise in the integers, `sample(size)` of it: a coordinate at the bound, or nothing."""
+    """Integer noise from `sample(size)`: one coordinate at the bound, or zero."""
     return two_datasets(
         lambda update, _: update + np.asarray(sample(trials), dtype=np.float64)[:, None],
         np.array([float(bound)]), np.zeros(1), along,

@@ -2,7 +2,7 @@
 
 For every setting, with the first of its rankers: click guessing on single messages of several searches (secure
 aggregation off) and on sums of several clients (on), membership of a client in a sum, and a lower bound on epsilon
-beside the accountant's figure; everything beside guessing at random.
+beside the accountant's epsilon; each with its random baseline.
 
 The messages are those of the round after the last: validation queries, the setting's users, noise and clipping.
 """
@@ -79,7 +79,7 @@ def audit(
 def _cannot(setting: Setting, fold: Fold) -> str:
     """Why clicks are not guessed; empty where they are."""
     if not isinstance(setting.federation, Federated):
-        return "no messages: everything is in one place"
+        return "no messages: training is centralised"
     if not isinstance(setting.learner, Pdgd) or not isinstance(setting.ranker, Linear):
         return "clicks are guessed from the messages of pdgd with a linear ranker only"
     if not full_lists(fold.validation, setting.users.k).size:
@@ -88,7 +88,7 @@ def _cannot(setting: Setting, fold: Fold) -> str:
 
 
 def _longer(setting: Setting, fold: Fold, short: Messages, queries: int, seed: int) -> Messages:
-    """Messages of more searches, so many fewer of them that the searches are as many."""
+    """Messages of more searches each, fewer messages, the same number of searches."""
     if queries == 1:
         return short
     return send(setting, fold, short.before, messages=max(1, len(short.sent) // queries), queries=queries, seed=seed)

@@ -1,4 +1,4 @@
-"""Collections by name: find the files on this machine, load a fold, say what is there.
+"""Collections by name: finds their files on this machine, loads folds, describes them.
 
 A collection is looked for in the folder given by `add`, then in `<folder>/<name>` for each folder of
 FOLTR_DATA, then in `./data/<name>`. A name that was added but is not a published one is the user's own:
@@ -53,7 +53,7 @@ class Description(NamedTuple):
 
 
 def add(name: str, path: str | Path) -> layouts.Found:
-    """Remember that this collection lies in this folder (or .zip), after a look at what is there."""
+    """Registers the folder (or .zip) of a collection after checking its layout."""
     if name.partition("@")[0] in synthetic.SHAPES:
         raise DataError(f"the name {name!r} belongs to a built-in collection; choose another")
     root = Path(path).expanduser().resolve()
@@ -83,7 +83,7 @@ def locate(name: str) -> tuple[Path, layouts.Found]:
     raise DataMissing(
         f"the data set {name!r} is not on this machine. {about.where}\n"
         f"Put {about.files} into {places.shelves(name)[0]};\n"
-        f"or leave the files in any PATH and say: foltr data add {name} PATH;\n"
+        f"or leave the files in any PATH and run: foltr data add {name} PATH;\n"
         f"or set FOLTR_DATA to the folder that holds {name}/.\n"
         f"Looked in {', '.join(str(root) for root in places.candidates(name))}"
     )
@@ -132,7 +132,7 @@ def _member(source: str) -> str:
 
 
 def _width(splits: layouts.Splits) -> int:
-    """The highest feature number in the files of a fold, for a collection that nobody published."""
+    """The highest feature number in the files of a fold, for a collection of the user's own."""
 
     def of(source: str) -> int:
         return files.recall(file_of(source), f"width{_member(source)}", lambda: letor.find_width([source]))

@@ -1,4 +1,4 @@
-"""How a collection may lie in a folder, and the table fold -> files that follows.
+"""Known layouts of a collection in a folder, and the files of every fold.
 
     five parts     S1.txt .. S5.txt: fold f trains on S_f, S_f+1, S_f+2, validates on S_f+3, tests on S_f+4,
                    counted modulo 5

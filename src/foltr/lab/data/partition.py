@@ -1,22 +1,22 @@
-"""Skewed clients: who holds which queries, documents and labels, who clicks how, and how often.
+"""Non-IID partitions: queries, documents, labels, click models and numbers of interactions of each client.
 
 Source: S2 chapter 4.
 
     intents   type 1: four clients see the same documents, each through another intent; relevant or not
     labels    type 2: a client holds documents of #R grades only, one client for every set of #R grades
-    clicks    type 3: all hold everything, each clicks in a way of its own
+    clicks    type 3: all hold everything, each has its own click model
     quantity  type 4: all hold everything, some search more often; `amounts` mixes it with types 1 and 2
 
 `iid = true` is the IID baseline without skew: as many clients, as many interactions a round, everybody holds everything
-(the union of the intents), and where clients differed in how they click, every interaction draws a way.
+(the union of the intents), and where clients differ in their click models, every interaction draws one.
 
 Differs from the paper:
 - Type 1 as published measures the IID baseline on the union and the clients on single intents, so part of the
   difference is the measure; `tested_on = "intents"` measures the baseline on what the clients are measured on.
-- Type 1 shuffles intents in every query, so over many queries all clients want the same; `shuffled = false` lets
-  client i keep intent i.
-- Type 2 comes normalised before documents are taken away (the authors' program takes them away first). A query of
-  which a client holds no document is not its query; one with fewer documents than are shown makes a shorter list.
+- Type 1 shuffles intents in every query, so over many queries all clients have the same preferences; with
+  `shuffled = false` client i has intent i in all queries.
+- Type 2 is normalised before documents are removed (the authors' program removes them first). A client does not search
+  for a query without documents; one with fewer than k documents gives a shorter list.
 - Type 2 divides the documents of a grade among the clients that hold it, as the text says; the authors' program
   gives each of them all (`documents = "copied"`).
 - Mixed with type 4, `amounts` must have the mean of the IID baseline, so that both interact as often. The authors'
@@ -44,7 +44,7 @@ Split: TypeAlias = Dataset | IntentData
 
 
 class PartitionContext(NamedTuple):
-    """What a partition has to know besides the data."""
+    """What a partition needs besides the data."""
 
     grades: int
     users: Users
@@ -157,7 +157,7 @@ PartitionKind = Intents | Labels | Clicks | Quantity
 
 
 class Held(NamedTuple):
-    """A collection, and which of its queries are whose; clients may share a stretch of the pools."""
+    """A collection with the queries of each client; clients may share a slice of the pools."""
 
     data: Dataset
     pools: Array  # queries of data
@@ -166,7 +166,7 @@ class Held(NamedTuple):
 
 
 class Clients(NamedTuple):
-    train: Dataset  # what all clients hold; a document is there once for every way it is seen
+    train: Dataset  # the data of all clients; a document occurs once for every labelling
     test: Dataset  # what rankers are evaluated on
     pools: Array  # queries of train; client c draws from pools[pool_start[c] : pool_stop[c]]
     pool_start: Array  # [clients]
@@ -246,7 +246,7 @@ def _all_to_all(train: Split, test: Split, clients: int) -> tuple[Held, Held]:
 
 
 def _everything(data: Dataset, clients: int) -> Held:
-    """One pool for all: nothing grows with the number of clients but two numbers each."""
+    """One pool that all clients share."""
     queries = len(data.queries)
     return Held(data, np.arange(queries), np.zeros(clients, np.int64), np.full(clients, queries))
 
@@ -263,7 +263,7 @@ def _own(data: Dataset, rows: list[Array], labels: list[Array]) -> Held:
 
 
 def read_only(data: Dataset) -> Dataset:
-    """As data from the cache is, so that kernels are compiled for one kind of array."""
+    """Read-only like cached data, so that kernels are compiled for one array type."""
     for array in data:
         array.flags.writeable = False
     return data
@@ -278,7 +278,7 @@ def _through_intents(kind: Intents, whole: IntentData, seed: int) -> Held:
 
 
 def _intents_of(kind: Intents, query: int, seed: int) -> Array:
-    """[clients] the intent of each in this query: by its id, so that it is the same in any part of the data."""
+    """[clients] the intent of each in this query; it depends on the query id only, not on the split."""
     if not kind.shuffled:
         return np.arange(INTENTS)
     return stream(seed, round=1, client=query, purpose="partition").permutation(INTENTS)
@@ -295,7 +295,7 @@ def _by_grade(kind: Labels, data: Dataset, grades: int, seed: int) -> Held:
 
 
 def _dealt(labels: Array, sets: list[tuple[int, ...]], grades: int, seed: int) -> Array:
-    """[documents] whose each is: the documents of a grade, shuffled, go round the clients that hold the grade."""
+    """[documents] the client of each: shuffled documents of a grade are dealt to the clients that hold the grade."""
     client_of = np.empty(len(labels), np.int64)
     for grade in range(grades):
         documents = np.flatnonzero(labels == grade)

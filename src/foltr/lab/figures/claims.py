@@ -1,4 +1,4 @@
-"""Published conclusions that numbers can decide: each kind is a function of a run and of the claim's own table."""
+"""Published conclusions that a run decides: each kind is a function of the run and of the claim's table."""
 
 import itertools
 import math
@@ -65,7 +65,7 @@ def _falls_along(run: records.Run, claim: dict[str, Any]) -> Decided:
 
 
 def _rises_along(run: records.Run, claim: dict[str, Any]) -> Decided:
-    """It rises, or falls by no more than `margin` on the way (0 if not given), and is higher at the end."""
+    """The metric rises from first to last value and never falls by more than `margin` (0 if not given) in between."""
     margin = claim.get("margin", 0.0)
     return _along(run, claim, "<", lambda earlier, later: later > earlier - margin, last_above_first=True)
 

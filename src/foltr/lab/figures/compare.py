@@ -13,7 +13,7 @@ from foltr.lab.spec.setting import flat
 from foltr.types import Array
 
 Label = dict[str, Any]
-_LEFT_OUT = "left out"  # by --only: nothing to say
+_LEFT_OUT = "left out"  # by --only: no verdict
 
 
 class Values(NamedTuple):

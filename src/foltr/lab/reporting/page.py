@@ -1,4 +1,4 @@
-"""One self-contained HTML page about one or several runs: nothing on it is loaded from anywhere.
+"""One self-contained HTML page about one or several runs: it loads nothing from elsewhere.
 
 The page depends on the runs alone (no clock, no machine of the reader), so the same runs give the same bytes. `section`
 turns a run into plain data (words and numbers); the templates decide how it looks.
@@ -44,7 +44,7 @@ from foltr.lab.reporting.tables import gains, main_metrics, matrices, metric_tab
 
 
 def write_page(runs: list[Path], out: Path, *, title: str | None = None) -> Path:
-    """Read finished runs and write the page to `out`, whole or not at all; gives back `out`."""
+    """Reads finished runs, writes the page to `out` atomically and returns `out`."""
     if not runs:
         raise InputError("a report needs at least one run folder")
     write_text(out, render([section(read(folder), place) for place, folder in enumerate(runs)], title))
@@ -234,7 +234,7 @@ def _data_set(data: Data) -> dict[str, Any]:
 
 
 def details(run: Run) -> dict[str, Any]:
-    """What stands in the folded sections."""
+    """The content of the folded sections."""
     manifest = run.manifest
     facts = [("run", manifest.run), ("commit", manifest.commit or "not recorded")]
     facts += manifest.versions.items()
@@ -250,7 +250,7 @@ def details(run: Run) -> dict[str, Any]:
 
 
 def _took(manifest: Manifest, settings: list[SettingRecord]) -> list[tuple[str, str]]:
-    """How long it all was; single runs that the call found finished count in their own sum only."""
+    """Durations; reused single runs count only in the sum of single runs."""
     took = []
     with contextlib.suppress(ValueError):
         started, finished = map(datetime.datetime.fromisoformat, (manifest.started, manifest.finished))

@@ -1,4 +1,4 @@
-"""What pictures show, as numbers: learning curves, trends along one number, scatters, and their captions.
+"""The data of pictures: learning curves, trends along one number, scatters, and their captions.
 
 Curves: online metrics jump from round to round, so each run is averaged in up to 100 bins before runs are compared; all
 other metrics are levels and keep the last value of each of up to 200 bins.
@@ -9,7 +9,7 @@ Trends: the final value of a metric along one number, such as quality against ep
              table from the value of the figure's `columns` key to the key of that panel (others are not drawn)
     name     words for x, or a table of them
     metrics  metrics to draw together in one picture, a line each; else one picture for each metric of the figure
-    y        what these have in common
+    y        their common label
     log      logarithmic x
     log_y    logarithmic y; or a list of the metrics whose y is
 
@@ -80,7 +80,7 @@ def curve_metrics(run: Run) -> list[str]:
 def curves_of(rows: Rows, metric: str) -> dict[int, Curve]:
     """setting -> its curve; values that are not numbers are left out."""
     binned = _binned(rows, metric)
-    by_round = pl.all().sort_by("round").last()  # a level is that of the bin's end, an average that of its middle
+    by_round = pl.all().sort_by("round").last()  # x of a level is the end of the bin, x of an average its centre
     in_bin = pl.col("round", "value").mean() if metric in ONLINE else by_round
     runs = binned.select("setting", "fold", "seed", "bin", "round", "value")
     points = (
@@ -142,10 +142,10 @@ def _runs_and_band(run: Run, chosen: Rows) -> str:
     if largest == 1:
         return "One run a line: no band."
     folds, seeds = chosen["fold"].n_unique(), chosen["seed"].n_unique()
-    design = f" ({folds} folds × {seeds} seeds)" if folds * seeds == most and min(folds, seeds) > 1 else ""
+    design = f" ({folds} folds × {seeds} seeds)" if folds * seeds == largest and min(folds, seeds) > 1 else ""
     trend = figure_of(run.manifest).trend
     mean, spread = ("Point", "bar") if trend else ("Line", "band")
-    return f"{mean}: mean over {most} runs{design}; {spread}: ±\N{NO-BREAK SPACE}1 standard deviation over runs."
+    return f"{mean}: mean over {largest} runs{design}; {spread}: ±\N{NO-BREAK SPACE}1 standard deviation over runs."
 
 
 TrendPoint = tuple[float | None, float, float]  # x, mean, sd
@@ -185,7 +185,7 @@ def _settings_with_x(run: Run) -> list[tuple[SettingRecord, str, str]]:
 
 
 def of_panel(given: str | dict[str, str], panel: str) -> str | None:
-    """What is given for one panel: the same for all, or its entry of a table."""
+    """The value for one panel: the same for all, or its entry of a table."""
     return given.get(panel) if isinstance(given, dict) else given
 
 

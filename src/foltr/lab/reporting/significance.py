@@ -88,15 +88,15 @@ def paired_t(left: Array, right: Array) -> tuple[float, float]:
     if differences.size < 2:
         return math.nan, math.nan
     mean, sd = float(differences.mean()), float(differences.std(ddof=1))
-    if sd == 0.0:  # every pair differs by the same amount: no chance at work, or no difference at all
+    if sd == 0.0:  # all pairs differ by the same amount: p is 0, or 1 without a difference
         return (0.0, 1.0) if mean == 0.0 else (math.copysign(math.inf, mean), 0.0)
     t = mean / (sd / math.sqrt(differences.size))
     return t, float(2.0 * stdtr(differences.size - 1, -abs(t)))
 
 
 def mark(test: PairedTest) -> str:
-    """▲ better than the baseline, ▼ worse, empty where it may be chance."""
-    if not test.corrected_p < SIGNIFICANT:  # nan is no finding
+    """▲ better than the baseline, ▼ worse, empty where it is not significant."""
+    if not test.corrected_p < SIGNIFICANT:  # nan is not significant
         return ""
     return "▲" if test.difference > 0 else "▼"
 

@@ -1,6 +1,6 @@
-"""A run: all settings, folds and seeds of a plan; what is missing is computed, the rest is taken from disk.
+"""A run: all settings, folds and seeds of a plan; missing single runs are computed, the others read from disk.
 
-Leaves runs/<hash>/ as `records` describes it. Ctrl-C keeps the finished single runs; the same command goes on.
+Leaves runs/<hash>/ as `records` describes it. Finished single runs survive Ctrl-C; the same command resumes.
 """
 
 import datetime
@@ -68,7 +68,7 @@ def prepare(plan: Plan, out: Path) -> PreparedRun:
 
 
 def checked(setting: AnySetting, fold_number: int, loaded: dict[tuple[str, str | None, int], Fold]) -> dict[str, Any]:
-    """The facts of a setting's data, once the setting is known to fit it."""
+    """Checks a setting against its data and returns the facts of the data."""
     if isinstance(setting, SiloSetting):
         texts = silo_runs.load(setting.data)
         silo_runs.check(setting, texts)
@@ -124,7 +124,7 @@ def finish(prepared: PreparedRun, extra: dict[str, Any] | None = None) -> record
         by_setting[number[id(job.setting)]].append((job, single))
     rows = pl.concat([_rows(i, job, single) for i, pairs in by_setting.items() for job, single in pairs])
     with atomic_write(prepared.dir / "rows.parquet", instead=store.ELSEWHERE) as temporary:
-        packed = io.BytesIO()  # polars has words of its own for a full disk
+        packed = io.BytesIO()  # polars raises its own error for a full disk
         rows.write_parquet(packed)
         temporary.write_bytes(packed.getbuffer())
     write_arrays(prepared.dir / "ranker.npz", _rankers(by_setting), instead=store.ELSEWHERE)
@@ -188,7 +188,7 @@ def _rankers(by_setting: dict[int, list[tuple[Job, RunResult]]]) -> dict[str, An
     return arrays
 
 
-_LINEAR = {"kind": "linear"}  # what organisations train
+_LINEAR = {"kind": "linear"}  # the cross-silo ranker
 
 
 def _manifest(prepared: PreparedRun, by_setting: dict[int, list[tuple[Job, RunResult]]]) -> records.Manifest:
@@ -224,7 +224,7 @@ def _manifest(prepared: PreparedRun, by_setting: dict[int, list[tuple[Job, RunRe
 
 
 def _ledgers(prepared: PreparedRun) -> dict[str, Any]:
-    """Settings without a privacy mechanism have none: nothing bounds what they release."""
+    """The ledgers of all settings with a privacy mechanism."""
     features = [facts["features"] for facts in prepared.facts]
     return {"ledgers": ledgers_of(prepared.plan.settings, features)}
 

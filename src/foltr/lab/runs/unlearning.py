@@ -1,4 +1,4 @@
-"""One single run that forgets clients, and the numbers that say how well: quality, residual, cost."""
+"""A single run that unlearns clients: quality, residual, cost."""
 
 import time
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ METHODS = ("logs", "shards", "statistics")  # exact ones
 
 
 def check_unlearning(setting: Setting, task: Task) -> None:
-    """Refuses what cannot be, before anything is computed."""
+    """Refuses impossible settings before anything is computed."""
     asked = setting.unlearning
     check_forgetting(
         task, forget_clients=asked.forget_clients, keep_every=asked.keep_every, local_steps=asked.local_steps
@@ -45,7 +45,7 @@ def federation_of(task: Task, engine: object) -> FederationSetup:
 
 
 def run_unlearning(setting: Setting, fold: Fold, seed: int, threads: int = 1) -> Iterator[Progress | RunResult]:
-    """Like `single.run_setting`: the ranker after unlearning, with what is known about it as further numbers."""
+    """Like `single.run_setting`: the ranker after unlearning, with its residual and cost as further metrics."""
     task, tested = task_of(setting, fold, seed)
     began, asked, rounds = time.perf_counter(), setting.unlearning, setting.federation.rounds
     every = setting.runs.evaluate_every or max(1, rounds // EVALUATED)
@@ -95,7 +95,7 @@ def exactly(
     method: str, task: Task, *, forget_clients: tuple[int, ...], z: float = 2.0, num_shards: int = 5,
     ridge: float = 10.0,
 ) -> Exact:  # fmt: skip
-    """Learning from logs or statistics after a federation, or shards, which are federations of their own."""
+    """Exact unlearning from logs or statistics of a federation, or by shards, which are federations themselves."""
     check_learning(task)
     check_clients(task, forget_clients)
     check_replacement(task, forget_clients=forget_clients, z=z)
@@ -122,7 +122,9 @@ def _logged(task: Task, engine: object) -> Logged:
 
 def _shards(task: Task, forget_clients: tuple[int, ...], z: float, num_shards: int) -> list[shards.Members]:
     if hasattr(task.ranker, "hidden"):
-        raise SpecError("shards average models that were trained apart, which suits linear rankers only; use 'linear'")
+        raise SpecError(
+            "shards average models that were trained apart, which works for linear rankers only; use 'linear'"
+        )
     members = shards.assign(federated(task.federation).clients, num_shards)
     for shard in members:
         attackers = [client for client in shard if client in forget_clients]
@@ -136,7 +138,7 @@ def _ndcg(task: Task, tested: Tested, parameters: Array) -> float:
 
 
 def _costs(cost: Cost) -> dict[str, float]:
-    """Seconds are left out: they would not be the same twice."""
+    """Costs without seconds, which are not reproducible."""
     return {
         "local steps": cost.local_steps, "new searches": cost.searches, "messages": cost.messages,
         "bytes sent": cost.sent, "bytes stored": cost.stored,

@@ -21,7 +21,7 @@ from foltr.text.counts import counts_of, take
 from foltr.types import Array
 
 _ASKER, _OWNER = 0, 1
-_LONG = 5  # letters: a shorter word may be found in any bytes by chance
+_LONG = 5  # letters: a shorter word may occur in any bytes by chance
 
 
 def one_question(federation: SiloFederation, *, real_rows: int = 5, epsilon: float = 0.5) -> dict[str, Any]:

@@ -135,5 +135,5 @@ def _repeatable(seed: int) -> Uniforms:
 
 
 def progress_value(numbers: dict[str, float]) -> float:
-    """What a progress bar shows."""
+    """The metric of the progress bar."""
     return float(np.nan_to_num(numbers[f"{METRICS[MAIN]}, average, {TITLES['cs_f_ltr']}"]))

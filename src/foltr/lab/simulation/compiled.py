@@ -49,7 +49,7 @@ class Compiled(NamedTuple):
         return weights[:, None] * self.perturbations[0]
 
     def train(self, parameters: Array, cohort: PreparedCohort, **how: Any) -> tuple[Array, OnlineMetrics]:
-        """PDGD by itself, for centralised training; see `plain.Plain.train`."""
+        """Local PDGD training, for centralised training; see `plain.Plain.train`."""
         return self.batches.train(parameters, cohort, **how)
 
 
@@ -58,7 +58,7 @@ def engine(task: Task, threads: int = 1) -> Compiled:
 
 
 def warm_up() -> None:
-    """Compiles the kernels (some seconds, once after an installation), so that no run is timed with that."""
+    """Compiles the kernels (some seconds, once after an installation), so that timings exclude it."""
     data = Dataset(np.ones((4, 2), np.float32), np.array([0, 1, 0, 1], np.int8), np.array([0, 2, 4]), np.arange(2))
     users = (click_model(Users(k=2), grades=2),)
     for learner in (Pdgd(), FoltrEs()):

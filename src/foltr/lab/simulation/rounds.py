@@ -27,14 +27,14 @@ class RoundProgress(NamedTuple):
 
     round: int
     parameters: Array  # [P]
-    ndcg: Array  # [rounds] mean nDCG@10 of the lists shown in each
+    ndcg: Array  # [rounds] mean nDCG@10 of the displayed lists
     max_rr: Array  # [rounds]
     interactions: int
     personal: Array | None = None  # [clients, P] what each client searches with, where they differ
 
 
 def run(task: Task, engine: Any, stops: Sequence[int] = ()) -> Iterator[RoundProgress]:
-    """All rounds of a task, one by one; a chain of single updates goes from stop to stop instead."""
+    """All rounds of a task, one by one; centralised PDGD with batch 1 yields at `stops` only."""
     if isinstance(task.federation, Central):
         start, single = init_parameters(task), task.federation.batch == 1
         return _chain(task.federation, engine, start, stops) if single else _batches(task.federation, engine, start)
@@ -58,7 +58,7 @@ def _federated(task: Task, federation: Federated, engine: Any) -> Iterator[Round
 
 
 def warmed_up(task: Task, federation: Federated, engine: Any) -> Array:
-    """What the server learns by itself, in the place of one client more."""
+    """The start after the server's warm-up, in which it acts as one more client."""
     start = init_parameters(task)
     if not task.warm_up:
         return start
@@ -91,7 +91,7 @@ def aggregation(task: Task, engine: Any) -> Aggregate:
 
 
 def _weights(task: Task, updates: Updates) -> Array:
-    """Interactions; equal where a weight would tell something, or where every gradient estimate counts alike."""
+    """Interactions; equal where weights would leak information, and for gradient estimates."""
     equal = hasattr(task.privacy, "releases") or task.learner.message == "objective"
     return np.ones(len(updates.weights)) if equal else updates.weights
 
@@ -119,7 +119,7 @@ def _batches(federation: Central, engine: Any, start: Array) -> Iterator[RoundPr
 
 
 def _chain(federation: Central, engine: Any, start: Array, stops: Sequence[int]) -> Iterator[RoundProgress]:
-    """One update an interaction, every interaction a round. Where it stops does not change what it does."""
+    """One update an interaction; every interaction is a round. `stops` do not change the result."""
     parameters, done = start, 0
     for stop in sorted({*stops, federation.rounds}):
         cohort = engine.prepare(Members(np.zeros(1, np.int64), np.array([stop - done])))

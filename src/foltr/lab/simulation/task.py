@@ -1,4 +1,4 @@
-"""One simulated federation: everything that decides the numbers of a single run."""
+"""One simulated federation: all inputs of a single run."""
 
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -23,10 +23,12 @@ class Federated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fie
     interactions: Count | Annotated[tuple[Count, ...], msgspec.Meta(min_length=1)] = 4
     rounds: Count = 1000
     cohort: Count | None = None
-    round_robin: bool = False  # cohorts in turn, so that nobody takes part more often than others; else at random
+    round_robin: bool = False  # cohorts by round robin, so that clients take part equally often; else at random
     aggregator: str = "fedavg"
-    num_byzantine: Annotated[int, msgspec.Meta(ge=0)] | None = None  # to withstand; None: as many as attack
-    defend_on_detection: bool = False  # average until the detector sees an attack, and only then use the aggregator
+    num_byzantine: Annotated[int, msgspec.Meta(ge=0)] | None = (
+        None  # attackers that the aggregator tolerates; None: num_attackers
+    )
+    defend_on_detection: bool = False  # FedAvg until the detector raises an alarm, then the aggregator
     mode: Literal["sync", "buffered"] = "sync"  # buffered: a round is a release of `buffer` updates as they arrive
     buffer: Count | None = None  # updates that a release waits for
     staleness: Literal["constant", "polynomial"] = "constant"  # weight of an update from an older model
@@ -51,7 +53,7 @@ def federated(federation: Federated | Central) -> Federated:
 
 
 class ClientPools(NamedTuple):
-    """Whose queries and whose click model, where clients are not all alike."""
+    """The queries and the click model of each client, where clients differ."""
 
     pools: Array  # queries; client c draws from pools[start[c] : stop[c]]
     start: Array  # [clients]
@@ -75,7 +77,7 @@ class Task(NamedTuple):
     privacy: Any
     seed: int
     pools: ClientPools | None = None  # None: everybody holds everything
-    transform: Transform | None = None  # what attackers make of the updates before they arrive
+    transform: Transform | None = None  # how attackers change the updates before aggregation
     personal: Any = Shared()
     warm_up: int = 0  # interactions of the server before the first round, as the client after the last
 
@@ -101,7 +103,7 @@ def schedule_of(task: Task, without: tuple[int, ...] = ()) -> Schedule:
 def federation_schedule(
     federation: Federated, seed: int, max_releases: int | None = None, without: tuple[int, ...] = ()
 ) -> Schedule:
-    """Who takes part when. A public function of the federation and the seed; it looks at no data."""
+    """Participation in every round, a function of the federation and the seed only."""
     if federation.mode == "buffered":
         arrivals = Arrivals(
             federation.clients, federation.interactions, federation.searches_per_day, federation.rate_spread,

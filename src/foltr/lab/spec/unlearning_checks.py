@@ -1,4 +1,4 @@
-"""Requests to forget clients: one that makes no sense is refused before anything is computed."""
+"""Checks of unlearning requests, before anything is computed."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ LARGEST_HISTORY = 1 << 30  # bytes of stored updates, all clients together
 
 
 def check_forgetting(task: Task, *, forget_clients: Sequence[int], keep_every: int = 1, local_steps: int = 1) -> None:
-    """Refuses what cannot be forgotten in this way, with the allowed range."""
+    """Refuses invalid requests and states the allowed range."""
     federation = federated(task.federation)
     check_learning(task)
     check_clients(task, forget_clients)
@@ -21,7 +21,7 @@ def check_forgetting(task: Task, *, forget_clients: Sequence[int], keep_every: i
 
 
 def check_clients(task: Task, forget_clients: Sequence[int]) -> None:
-    """They took part, are named once, and leave somebody behind."""
+    """The clients took part, are named once, and others remain."""
     federation = federated(task.federation)
     if not forget_clients or len(set(forget_clients)) < len(forget_clients):
         raise SpecError(f"forget_clients = {list(forget_clients)}: name at least one client, and each of them once")
@@ -31,7 +31,7 @@ def check_clients(task: Task, forget_clients: Sequence[int]) -> None:
             raise SpecError(f"forget_clients: client {client} never took part; the clients are 0 .. {last}")
     if len(forget_clients) >= federation.clients:
         raise SpecError(
-            f"forget_clients: all {federation.clients} clients leave and nothing remains to learn from; "
+            f"forget_clients: all {federation.clients} clients are forgotten and none remains to learn from; "
             f"name at most {federation.clients - 1}"
         )
     absent = sorted(set(forget_clients) - _participants(task, federation))
@@ -43,10 +43,10 @@ def check_clients(task: Task, forget_clients: Sequence[int]) -> None:
 
 
 def check_replacement(task: Task, *, forget_clients: Sequence[int], z: float, together: int | None = None) -> None:
-    """z times the negated model must spoil the average of the clients that are together without blowing it up."""
+    """The average with -z times some models must stay bounded."""
     federation = federated(task.federation)
     together = together or min(federation.cohort or federation.clients, federation.clients)
-    largest = 2 * together / len(forget_clients) - 1  # beyond it every round turns the model round and makes it longer
+    largest = 2 * together / len(forget_clients) - 1  # beyond it every round reverses the model and increases its norm
     if not 0 < z < largest:
         raise SpecError(
             f"z = {z:g}: with {len(forget_clients)} attacking of {together} the model stays bounded for "
@@ -55,7 +55,7 @@ def check_replacement(task: Task, *, forget_clients: Sequence[int], z: float, to
 
 
 def check_learning(task: Task) -> None:
-    """Plain federated averaging of PDGD, without noise and without other attackers than the forget_clients."""
+    """Plain federated averaging of PDGD, without noise and without attackers other than the forgotten clients."""
     federation = federated(task.federation)
     if task.learner.message != "delta":
         raise SpecError("unlearning works on updates of PDGD; use learner kind = 'pdgd'")
