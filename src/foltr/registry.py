@@ -1,8 +1,8 @@
-"""The registry of kinds: slot and name -> class, built-in or registered from outside.
+"""Kinds by name: which class a spec's `kind` stands for, in every slot, and how other people's classes get in.
 
 A kind is a frozen struct with its functions beside it; its tag is its name in a spec. Built-in kinds are named here by
-"module:Class" and imported when they are asked for. Others are added by `register(slot, cls)`, by the entry point group
-`foltr.plugins` (a module or function that registers when it is loaded), or by a spec's `plugins = ["./my_kind.py"]`.
+"module:Class" and imported when they are asked for. Others come in by `register(slot, cls)`, by the entry point group
+`foltr.plugins` (a module or function that registers when it is loaded), or by `plugins = ["./my_rule.py"]` in a spec.
 """
 
 import hashlib

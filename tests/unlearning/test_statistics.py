@@ -33,7 +33,7 @@ def slowly(log):
 
 def test_pairs_are_those_of_pdgd_and_weigh_one_together():
     clicks = np.array([[0, 1, 0, 0, 0], [0, 0, 0, 0, 0], [1, 1, 0, 0, 1], [1, 0, 0, 0, 0]], dtype=bool)
-    graph = pair_graph(clicks, lengths=np.array([5, 5, 5, 1]))
+    graph = pair_graph(clicks, shown=np.array([5, 5, 5, 1]))
     for weights, row, shown in zip(graph, clicks, (5, 5, 5, 1), strict=True):
         expected = preferences(row[:shown])
         assert set(zip(*np.nonzero(weights), strict=True)) == set(expected)

@@ -1,14 +1,13 @@
 """Sufficient statistics: a ranker that is solved from sums of pairs, so that a client's share can be subtracted.
 
-For every search a clicked document w should score one more than each examined, unclicked document l:
+For every search a clicked document w should score one more than each document l that was passed over:
 minimise sum weight * (theta . (x_w - x_l) - 1)^2 + ridge * ||theta||^2, which is
 
     theta = (A + ridge I)^-1 b,   A = sum weight * (x_w - x_l)(x_w - x_l)^T,   b = sum weight * (x_w - x_l).
 
-Pairs are PDGD's. The pairs of a search have total weight 1: no weight depends on a model, so a client's sums do not
-depend on other clients. Tried on the validation queries of one fold of MQ2007, one seed: on logs of an honest
-federation pairs of weight 1 each were worse, and pairs whose positive is ranked below its negative inverted the
-ranking.
+Pairs are PDGD's. The pairs of a search weigh 1 together: no weight depends on a model, so a client's sums are its own
+whatever the others did. Tried on the validation queries of one fold of MQ2007, one seed: on logs of an honest
+federation pairs of weight 1 each were worse, and pairs whose winner stands below its loser ranked upside down.
 
 Differs from the paper: not in S2.
 """
@@ -41,7 +40,7 @@ def add(parts: Iterable[Sums]) -> Sums:
 
 
 def subtract(whole: Sums, leaving: Sums) -> Sums:
-    """The sums without a client's; rounding leaves about 1e-16 of the total, adding the others again leaves nothing."""
+    """The sums without a client's; rounding leaves about 1e-16 of the whole. Adding the others anew leaves nothing."""
     return Sums(whole.matrix - leaving.matrix, whole.vector - leaving.vector)
 
 
@@ -52,11 +51,11 @@ def solve(sums: Sums, *, ridge: float) -> Array:
     return np.linalg.solve(sums.matrix + ridge * np.eye(len(sums.vector)), sums.vector)
 
 
-def pair_graph(clicks: Array, lengths: Array) -> Array:
-    """[rows, k, k] weight of the pair at two ranks, positive first; clicks [rows, k], lengths of lists [rows]."""
+def pair_graph(clicks: Array, shown: Array) -> Array:
+    """[rows, k, k] weight of the pair at two ranks, winner first; clicks [rows, k], list lengths [rows]."""
     ranks = np.arange(clicks.shape[1])
     last = np.where(clicks, ranks, -1).max(axis=1)
-    reach = np.where(last < 0, 0, np.minimum(last + 2, lengths))  # negatives end one below the last click
+    reach = np.where(last < 0, 0, np.minimum(last + 2, shown))  # losers end one below the last click
     negative = ~clicks & (ranks < reach[:, None])
     pairs = clicks[:, :, None] & negative[:, None, :]
     return pairs / np.maximum(pairs.sum(axis=(1, 2), keepdims=True), 1)
@@ -68,11 +67,11 @@ def _sums(log: Log, data: Dataset) -> Sums:
     for first in range(0, len(log.rounds), _BLOCK):
         block = Log(*(column[first : first + _BLOCK] for column in log))
         graph = pair_graph(block.clicks, (block.rankings >= 0).sum(axis=1))
-        positive, negative = graph.sum(axis=2), graph.sum(axis=1)  # [rows, k]
+        wins, losses = graph.sum(axis=2), graph.sum(axis=1)  # [rows, k]
         documents = data.offsets[block.queries][:, None] + np.maximum(block.rankings, 0)
         features = data.features[documents].astype(np.float64)  # [rows, k, d]
         # sum of weight * (x_w - x_l)(x_w - x_l)^T over the pairs = X^T (D - W - W^T) X, the Laplacian of the pairs
-        other = (positive + negative)[:, :, None] * features - (graph + graph.swapaxes(1, 2)) @ features
+        other = (wins + losses)[:, :, None] * features - (graph + graph.swapaxes(1, 2)) @ features
         matrix += features.reshape(-1, width).T @ other.reshape(-1, width)
-        vector += (positive - negative).reshape(-1) @ features.reshape(-1, width)
+        vector += (wins - losses).reshape(-1) @ features.reshape(-1, width)
     return Sums((matrix + matrix.T) / 2, vector)  # symmetric to the last bit

@@ -44,7 +44,7 @@ _LENGTH_AT = (0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
 _ROWS = 1 << 13  # of a block, about
 
 
-class CollectionShape(NamedTuple):
+class Shape(NamedTuple):
     features: int
     queries: int  # of a whole fold
     documents: int  # about
@@ -68,7 +68,7 @@ class Truth(NamedTuple):
     grades: Array  # [grades - 1] what a document must be worth for grade 1, 2, ...
 
 
-def _truth(shape: CollectionShape) -> Truth:
+def _truth(shape: Shape) -> Truth:
     """What is hidden behind the features of this shape; the same for every seed."""
     d, k = shape.features, len(shape.factors)
     draws = stream(_TRUTH_SEED, round=shape.truth, purpose="data")
@@ -90,7 +90,7 @@ def _truth(shape: CollectionShape) -> Truth:
     return Truth(mixing, rest * np.sqrt(shape.noise), cut, grades)
 
 
-def _lengths(shape: CollectionShape, seed: int, first: int, last: int) -> Array:
+def _lengths(shape: Shape, seed: int, first: int, last: int) -> Array:
     share = np.empty(last - first)
     first_numbers(seed, first, share)
     return np.rint(np.interp(share, _LENGTH_AT, shape.lengths)).astype(np.int64)
@@ -133,7 +133,7 @@ def generate(shape: str, *, queries: int, seed: int) -> Dataset:
 
 
 SHAPES = {
-    "synthetic-mq2007": CollectionShape(
+    "synthetic-mq2007": Shape(
         features=46,
         queries=1_692,
         documents=69_600,
@@ -149,7 +149,7 @@ SHAPES = {
         factors=(0.228, 0.158, 0.117, 0.107, 0.078, 0.058, 0.043),
         truth=1,
     ),
-    "synthetic-mslr": CollectionShape(
+    "synthetic-mslr": Shape(
         features=136,
         queries=10_000,
         documents=1_180_000,
