@@ -192,9 +192,9 @@ def _check_defence(setting: Setting, federation: Federated) -> str:
 def _check_sharing(setting: Setting, federation: Federated) -> str:  # noqa: ARG001
     sharing = setting.sharing
     if sharing.warm_up and not sharing.fraction:
-        return "sharing.warm_up: the server has no queries to warm up on; set sharing.fraction"
+        return "sharing.warm_up: the server has no queries to warm up on; say sharing.fraction"
     if sharing.fraction and setting.partition == NoPartition():
-        return "sharing.fraction: every client holds every query already; set a partition"
+        return "sharing.fraction: everybody holds every query already; say how clients differ with partition"
     if sharing.warm_up and (setting.learner.message != "delta" or setting.personal != Shared()):
         return "sharing.warm_up is for pdgd and one ranker for all; leave it out"
     return ""
