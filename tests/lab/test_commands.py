@@ -90,7 +90,7 @@ def test_a_ranker_that_diverges_is_reported_and_nothing_is_stored(kind, command,
     out = tmp_path / "away"
     answer = command("run", tiny, "--set", f"learner={{kind='{kind}', learning_rate=1e308}}", "--out", out, "--jobs", 1)
     assert answer.code == 2
-    assert "the ranker's parameters are no longer numbers; lower learner.learning_rate (it is 1e+308)" in answer.err
+    assert "the ranker's parameters are not finite; lower learner.learning_rate (it is 1e+308)" in answer.err
     assert not list(out.rglob("*.npz"))
 
 

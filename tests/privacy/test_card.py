@@ -292,7 +292,7 @@ def test_of_an_unknown_mechanism_no_guarantee_is_known():
     found = make_card(Rounding(), None, ABOUT)
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     assert found["sentences"][0].startswith("No guarantee is known: the mechanism rounding")
-    assert "The mechanism says of itself: it rounds every parameter to two digits." in found["sentences"]
+    assert "The mechanism describes itself: it rounds every parameter to two digits." in found["sentences"]
     assert {one["epsilon"] for one in found["adversaries"]} == {None}
     assert not any("None" in said for said in found["sentences"])
 

@@ -29,7 +29,7 @@ Law = Callable[[Any, Case], None]
 
 
 def check_aggregator(kind: type, **parameters: Any) -> None:
-    """Raises AssertionError if `kind(**parameters)` violates the contract of aggregators; names the property and the input."""
+    """Raises AssertionError if `kind(**parameters)` violates a property of aggregators; names it and the input."""
     aggregator = kind(**parameters)
     _check_traits(aggregator)
     for law in _LAWS:

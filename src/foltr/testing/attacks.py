@@ -15,7 +15,7 @@ _NEEDS = {"updates", "clicks"}
 
 
 def check_attack(kind: type, **parameters: Any) -> None:
-    """Raises AssertionError if `kind(**parameters)` violates the contract of attacks; names the property and the input."""
+    """Raises AssertionError if `kind(**parameters)` violates a property of attacks; names it and the input."""
     for view in _views():
         attack = kind(num_attackers=view.num_attackers, knowledge=view.knowledge, **parameters)
         _check_traits(attack, view)

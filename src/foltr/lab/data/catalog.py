@@ -52,7 +52,7 @@ class Description(NamedTuple):
     checksums: dict[int, str]
 
 
-def add(name: str, path: str | Path) -> layouts.Found:
+def add(name: str, path: str | Path) -> layouts.Located:
     """Registers the folder (or .zip) of a collection after checking its layout."""
     if name.partition("@")[0] in synthetic.SHAPES:
         raise DataError(f"the name {name!r} belongs to a built-in collection; choose another")
@@ -71,7 +71,7 @@ def names() -> list[str]:
     return [*COLLECTIONS, *own, *synthetic.SHAPES]
 
 
-def locate(name: str) -> tuple[Path, layouts.Found]:
+def locate(name: str) -> tuple[Path, layouts.Located]:
     """The folder of a collection and its files, or DataMissing with what to do."""
     if name not in names():
         raise DataMissing(f"no data set {name!r}; there are {', '.join(names())}. Your own: foltr data add {name} PATH")

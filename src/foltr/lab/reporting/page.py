@@ -105,7 +105,7 @@ def verdict_summary(verdicts: list[Verdict]) -> str:
 
 
 def _state(verdict: str) -> str:
-    return "good" if verdict == "reproduced" else "bad" if verdict.startswith("off") else "open"
+    return "good" if verdict == "reproduced" else "off" if verdict.startswith("off") else "open"
 
 
 def _settings(run: Run) -> list[SettingRecord]:
@@ -210,10 +210,10 @@ def _significance(run: Run, metric: str) -> dict[str, Any]:
 NO_MARK = "·"
 CLAIM_STATES = {
     True: ("good", "✓ holds"),
-    False: ("bad", "✗ does not hold"),
+    False: ("off", "✗ does not hold"),
     None: ("open", "? not decided"),
 }
-REST = {"bad": "off", "open": "without verdict (data missing)"}
+REST = {"off": "off", "open": "without verdict (data missing)"}
 
 
 def data_facts(run: Run) -> list[dict[str, Any]]:
