@@ -13,7 +13,7 @@ from foltr import registry
 from foltr.errors import InputError, SpecError
 from foltr.lab.spec.parse import labels, plan, read, setting
 from foltr.lab.spec.renamed import KEYS, VALUES
-from foltr.lab.spec.setting import SLOTS, TABLES, DataChoice, folds_of, resolved, stored_setting
+from foltr.lab.spec.setting import SLOTS, TABLES, DataChoice, folds_of, resolved, stored
 
 DATA = {"name": "synthetic-mq2007@60"}
 
@@ -661,7 +661,7 @@ def test_the_new_name_of_a_value_is_one(place, new):
 )
 def test_a_stored_setting_is_the_one_that_was_stored(tables):
     one = small(**tables)
-    assert stored_setting(json.loads(json.dumps(resolved(one)))) == one
+    assert stored(json.loads(json.dumps(resolved(one)))) == one
 
 
 # --- whatever comes -------------------------------------------------------------------------------------------------

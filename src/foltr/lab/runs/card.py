@@ -25,7 +25,7 @@ from foltr.lab.simulation.task import (
     federation_schedule,
     participants_of,
 )
-from foltr.lab.spec.setting import AnySetting, Setting, SiloSetting, stored_setting
+from foltr.lab.spec.setting import AnySetting, Setting, SiloSetting, stored
 from foltr.learners.foltr_es import outcomes
 from foltr.privacy import ledger
 from foltr.privacy.card import DELTA, Circumstances, card
@@ -177,7 +177,7 @@ def cards_of_run(folder: Path, *, delta: float | None = None) -> list[dict[str, 
     """The cards of a finished run, computed again from its manifest."""
     run = finished(folder)
     try:
-        known = [(one, stored_setting(one.resolved)) for one in run.manifest.settings]
+        known = [(one, stored(one.resolved)) for one in run.manifest.settings]
     except (KeyError, msgspec.ValidationError) as problem:
         raise InputError(f"{folder}: written by a version with other settings ({problem})") from None
     return [

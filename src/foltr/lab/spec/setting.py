@@ -138,7 +138,7 @@ def resolved(setting: AnySetting) -> dict[str, Any]:
     return plain
 
 
-def stored_setting(plain: dict[str, Any]) -> AnySetting:
+def stored(plain: dict[str, Any]) -> AnySetting:
     """The setting from the plain data of `resolved`."""
     for path in plain.get("plugins", ()):
         registry.load_plugin(path)
