@@ -149,7 +149,7 @@ def small(monkeypatch, tmp_path):
         if (source / f"{name}.py").is_file():
             shutil.copy(source / f"{name}.py", library)
     small = docstrings.load_docstrings(queries=60, root=library)
-    monkeypatch.setattr(corpora.docstrings, "load", lambda: small)
+    monkeypatch.setattr(corpora.docstrings, "load_docstrings", lambda: small)
 
 
 @pytest.mark.usefixtures("small")

@@ -23,7 +23,7 @@ from foltr.lab.audit.neighbouring_datasets import epsilon_bounds
 from foltr.lab.data.dataset import Fold
 from foltr.lab.simulation.population import load
 from foltr.lab.simulation.task import Federated
-from foltr.lab.spec.setting import Setting, stored_setting
+from foltr.lab.spec.setting import Setting, stored
 from foltr.learners.pdgd import Pdgd
 from foltr.rankers import Linear
 from foltr.rng import stream
@@ -46,14 +46,14 @@ def audit_run(folder: Path, *, messages: int = MESSAGES, trials: int = TRIALS) -
 def audit_settings(run: records.Run, *, messages: int = MESSAGES, trials: int = TRIALS) -> Iterator[dict[str, Any]]:
     """One setting after the other, as they are done; each takes about a minute."""
     with np.load(run.dir / "ranker.npz") as rankers:
-        stored = {name: rankers[name] for name in rankers.files}
+        arrays = {name: rankers[name] for name in rankers.files}
     for one in run.manifest.settings:
         if "silo" in one.resolved:
             raise InputError(f"{run.dir}: a silo has no clicks; what sketches leak is shown by foltr silo demo")
-        setting = stored_setting(one.resolved)
+        setting = stored(one.resolved)
         assert isinstance(setting, Setting)
-        fold, seed = (int(number) for number in stored[f"setting_{one.index}_fold_seed"][0])
-        parameters = stored[f"setting_{one.index}"][0]
+        fold, seed = (int(number) for number in arrays[f"setting_{one.index}_fold_seed"][0])
+        parameters = arrays[f"setting_{one.index}"][0]
         data = msgspec.to_builtins(one.data)
         about = {"index": one.index, "label": one.label, "data": data, "fold": fold, "seed": seed}
         yield about | audit(setting, load(setting.data, fold), parameters, seed, messages=messages, trials=trials)
