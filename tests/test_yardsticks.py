@@ -15,7 +15,7 @@ from foltr.types import Interaction
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_numpy_twin_takes_the_same_step(seed: int) -> None:
+def test_the_numpy_reference_takes_the_same_step(seed: int) -> None:
     draws = stream(seed, purpose="data")
     features = draws.uniform(60).reshape(12, 5)
     parameters = 3 * draws.skip(60).normal(5)
@@ -26,7 +26,7 @@ def test_the_numpy_twin_takes_the_same_step(seed: int) -> None:
     np.testing.assert_allclose(twin.gradient(features, scores, ranking, clicks), ours, atol=1e-12)
 
 
-def test_the_numpy_twin_sees_what_users_saw() -> None:
+def test_the_numpy_reference_sees_what_users_saw() -> None:
     # one relevant document of grade 2, shown second of three: (2^2 - 1) / log2(3) over (2^2 - 1) / log2(2)
     assert twin.ndcg(np.array([0, 2, 0]), np.array([0, 2, 0])) == pytest.approx(1 / np.log2(3))
 
@@ -43,8 +43,8 @@ def test_bench_prints_one_json_object_of_the_promised_shape() -> None:
             assert answer["train"][shape][threads]["bandwidth_share"] > 0
         assert answer["train"][shape]["1"]["times_one_thread"] == 1
         assert answer["train"][shape]["2"]["times_one_thread"] > 0
-        assert answer["speedup_over_numpy_twin"][shape] > 1
-        assert answer["numpy_twin"][shape]["interactions_per_s"] > 0
+        assert answer["speedup_over_numpy_reference"][shape] > 1
+        assert answer["numpy_reference"][shape]["interactions_per_s"] > 0
     assert answer["evaluate"]["mslr-shape"]["ms_per_ranker"] > 0
     assert answer["bandwidth_gb_s"] > 0
     assert answer["parse"]["mb_per_s"] > 0

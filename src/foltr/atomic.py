@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, JSON without NaN, and messages for a disk that is full."""
+"""Atomic writes, JSON without NaN, and error messages for a full disk."""
 
 import contextlib
 import errno
@@ -27,13 +27,15 @@ def cache_home() -> Path:
 
 @contextmanager
 def atomic_write(path: Path, *, instead: str = "another folder") -> Iterator[Path]:
-    """A temporary path that becomes `path` when all went well, and vanishes otherwise."""
+    """A temporary path that is renamed to `path` on success and removed on failure."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
         with temporary.open("rb") as written:
-            os.fsync(written.fileno())  # a file that has its name has its content, also after a power cut
+            os.fsync(
+                written.fileno()
+            )  # content reaches the disk before the name does, so that a power cut leaves no empty file
         temporary.replace(path)
     except OSError as problem:
         raise _explained(path, problem, instead) from None
@@ -43,7 +45,7 @@ def atomic_write(path: Path, *, instead: str = "another folder") -> Iterator[Pat
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any], *, instead: str = "another folder") -> int:
-    """An .npz file, packed in memory, because numpy's own archive cannot be left halfway in silence; its bytes."""
+    """Writes an .npz file, returns its size; packed in memory first, because np.savez hides errors of a full disk."""
     with atomic_write(path, instead=instead) as temporary:
         packed = io.BytesIO()
         np.savez(packed, **arrays)
@@ -76,7 +78,7 @@ def _without_nan(value: Any) -> Any:
 
 def _explained(path: Path, problem: OSError, instead: str) -> StorageError:
     if problem.errno in (errno.ENOSPC, errno.EDQUOT):
-        return StorageError(f"{path}: the disk is full; make room or choose {instead}, then try again")
+        return StorageError(f"{path}: the disk is full; free some space or choose {instead}, then try again")
     if problem.errno == errno.EFBIG:
         return StorageError(f"{path}: a limit on the size of files was reached; raise it (ulimit -f), then try again")
     return StorageError(f"{path}: cannot be written ({problem.strerror or problem}); choose {instead}")

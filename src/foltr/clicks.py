@@ -1,4 +1,4 @@
-"""Simulated users: how they click on what they are shown.
+"""Click models of simulated users.
 
 Sources: S0 Table 1 (cascade), S2 chapter 4 (position-based).
 Cascade: read from the top; click with P(click | grade); after a click stop with P(stop | grade); never stop at a
@@ -35,7 +35,7 @@ class ClickTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Users(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who clicks, and how many documents they are shown."""
+    """The click model of the users, and the length k of the displayed lists."""
 
     clicks: str | ClickTable = "navigational"
     model: str = "cascade"
@@ -59,7 +59,7 @@ class ClickModel(NamedTuple):
 
 
 def click_model(users: Users, *, grades: int) -> ClickModel:
-    """The numbers behind a description of users, for a collection with so many grades."""
+    """The click model of these users for a collection with this many grades."""
     if isinstance(users.clicks, str) and users.clicks not in USERS:
         model: ClickModel = registry.kind("click_model", users.clicks)().click_model(users.k, grades)
         return model
@@ -77,7 +77,7 @@ def click_model(users: Users, *, grades: int) -> ClickModel:
 
 
 def clicks_on(grades: Array, model: ClickModel, uniforms: Array) -> Array:
-    """Which of the shown documents, given by their grades, are clicked; uniforms [2 k]."""
+    """[k] bool: which of the displayed documents, given by their grades, are clicked; uniforms [2 k]."""
     if model.function is not None:
         return np.asarray(model.function(grades, uniforms), dtype=bool)
     clicks = np.zeros(len(grades), dtype=bool)

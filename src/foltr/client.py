@@ -1,7 +1,7 @@
-"""The one place where a client is written: from interactions to the update that leaves. NumPy only.
+"""The client: from interactions to the update that it sends. NumPy only.
 
-A simulated client and a deployed one run this function. They differ in where interactions come from (people who are
-simulated as it goes, or a click log) and in where noise comes from (an addressed stream, or the operating system).
+A simulated client and a deployed one run this function. They differ in the source of interactions (simulated
+users who see each new list, or a click log) and in the source of noise (an addressed stream, or the operating system).
 """
 
 from collections.abc import Callable, Sequence
@@ -16,10 +16,10 @@ Noise: TypeAlias = Callable[[str], Any]
 
 
 class Searches(NamedTuple):
-    """People who search as it goes: each is shown the list of the local model after the steps before."""
+    """Simulated searches: each displays the list of the local model after the previous steps."""
 
     number: int
-    search: Callable[[int, Rank], Interaction]  # (step, rank) -> what was shown and clicked
+    search: Callable[[int, Rank], Interaction]  # (step, rank) -> the displayed list and its clicks
 
 
 def local_update(
@@ -28,8 +28,8 @@ def local_update(
 ) -> Update:  # fmt: skip
     """What a client sends after learning from its interactions, protected by the mechanism.
 
-    `event` is what the release is worth, as `mechanism.event` states it for the whole federation; the caller has asked
-    the ledger whether it may happen.
+    `event` is the privacy event of the release, as `mechanism.event` states it for the whole federation; the caller
+    has asked the ledger for admission.
     """
     count = interactions.number if isinstance(interactions, Searches) else len(interactions)
     state = learner.client_init(model, client=client, interactions=count)

@@ -1,7 +1,7 @@
-"""What can go wrong, as one tree.
+"""The exceptions of foltr, as one tree.
 
     FoltrError                 the job failed                        exit code 1
-    ├── Interrupted            stopped by the user; work is kept      exit code 1
+    ├── Interrupted            stopped by the user; work is stored    exit code 1
     ├── StorageError           disk full, no permission, broken file  exit code 1
     ├── SecureAggregationError a client or the server broke the protocol; no sum is released  exit code 1
     ├── PrivacyError           a release that cannot be accounted for, or beyond the budget  exit code 1
@@ -21,7 +21,7 @@ class FoltrError(Exception):
 
 
 class Interrupted(FoltrError):
-    """The user stopped the work; what was finished is kept."""
+    """The user stopped the work; finished work is stored."""
 
 
 class StorageError(FoltrError):
@@ -43,11 +43,11 @@ class InputError(FoltrError):
 
 
 class SpecError(InputError):
-    """A spec asks for what cannot be."""
+    """A spec is invalid."""
 
 
 class DataError(InputError):
-    """A data file does not say what it should."""
+    """A data file is invalid."""
 
 
 class DataMissing(DataError):

@@ -1,11 +1,11 @@
-"""Quality of rankings; every convention has a name.
+"""Metrics of rankings and their conventions.
 
 Gain 2^grade - 1, discount log2(rank + 1), ideal over ALL documents of the query, cut at 10. Equal scores keep the
 order of the documents. Queries without a relevant document: `skip` them (S0-S2, the default offline) or count them as
 `zero` (S4, and always online). Many rankers are evaluated at once: one matrix product scores a block of documents for
 all of them.
 
-Differs from the papers: nothing; S4's averages are had with empty="zero".
+Differs from the papers: nothing; S4 averages with empty="zero".
 """
 
 import numpy as np
@@ -42,7 +42,7 @@ def err(scores: Array, labels: Array, *, top_grade: int, cut: int = CUT) -> floa
 
 
 def expected_max_rr(grades: Array, click: Array) -> float:
-    """Mean of MaxRR over the clicks that users of a model would make on a list; click [shown, grades]."""
+    """Expected MaxRR of a list under a click model; click [k, grades]."""
     ranks = np.arange(min(len(grades), CUT))
     clicked = click[ranks, np.asarray(grades)[: len(ranks)]]
     unclicked_so_far = np.concatenate([[1.0], np.cumprod(1 - clicked)[:-1]])

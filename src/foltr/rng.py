@@ -1,10 +1,10 @@
-"""Randomness with an address: one stream per (seed, round, client, purpose). NumPy only.
+"""Addressed random streams: one per (seed, round, client, purpose). NumPy only.
 
-A stream is a start and a stride; its i-th number is a 64-bit mix of start + i * stride, so any number can be had
+A stream is a start and a stride; its i-th number is a 64-bit mix of start + i * stride, so any number can be computed
 without the ones before it, in any order, on any thread. This is the generator of Steele, Lea and Flood, "Fast
 splittable pseudorandom number generators" (2014), with the address hashed into start and stride. Kernels read the same
 numbers through `_kernels.rng`.
-Nothing here is fit for keys or masks: those come from the operating system.
+Not for keys or masks: those come from the operating system.
 
 Differs from the paper: streams are addressed, not split from a parent.
 """

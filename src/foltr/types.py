@@ -1,7 +1,7 @@
-"""The seams, and what else crosses module borders: plain data, shapes in comments. NumPy and msgspec only.
+"""The data types that modules exchange: plain data, shapes in comments. NumPy and msgspec only.
 
-`Interaction` is what one person was shown and clicked; a simulated user and a real search page make the same one.
-`Update` is what leaves a client; an in-process client and a machine across the network make the same one.
+`Interaction` is one displayed list with its clicks, of a simulated user or of a real search page. `Update` is the
+message of a client, in the same process or across a network.
 """
 
 from typing import Any, NamedTuple, TypeAlias
@@ -13,9 +13,9 @@ DRAWN = -1  # in place of a user's number: one is drawn for every interaction
 
 
 class Interaction(NamedTuple):
-    """One search: what was shown and clicked."""
+    """One search: the displayed list and its clicks."""
 
-    features: Array  # [n, d] every candidate, shown or not
+    features: Array  # [n, d] every candidate, displayed or not
     ranking: Array  # [k] document at each position, as displayed
     clicks: Array  # [k] bool
     scores: Array  # [n] of the model that ranked
@@ -23,10 +23,10 @@ class Interaction(NamedTuple):
 
 
 class Model(NamedTuple):
-    """What a client is sent: where its update starts from, and what the server decides about it."""
+    """What the server sends to a client: the model and the parameters of the round."""
 
     parameters: Array  # [P]
-    version: int  # rounds that made it
+    version: int  # rounds so far
     ranker: Any  # a ranker kind: how parameters score documents
     k: int = 10  # documents that are displayed
     seed: int = 0  # of the public randomness (perturbations of FOLtR-ES)
@@ -34,13 +34,13 @@ class Model(NamedTuple):
 
 
 class Update(NamedTuple):
-    """What leaves a client, always relative to the model that it was sent."""
+    """The message of a client, always relative to the model that it was sent."""
 
     values: Array  # [P] delta, or [2] objectives of the two halves (FOLtR-ES)
-    weight: float  # interactions behind it; 1 where a weight would tell something
+    weight: float  # interactions behind it; 1 where the weight would leak information
     client: int
     base_version: int
-    event: Any = None  # what the release is worth (`privacy.events.Event`); None: nothing protects it
+    event: Any = None  # the privacy event of the release (`privacy.events.Event`); None: no protection
 
 
 class Updates(NamedTuple):
@@ -53,9 +53,9 @@ class Updates(NamedTuple):
 
 
 class OnlineMetrics(NamedTuple):
-    """Quality of the shown lists, per interaction, in the order of clients."""
+    """Quality of the displayed lists, per interaction, in the order of clients."""
 
-    ndcg: Array  # [interactions] nDCG@10 of the shown list
+    ndcg: Array  # [interactions] nDCG@10 of the displayed list
     max_rr: Array  # [interactions] 1 / rank of the first click, 0 without one
 
 

@@ -8,10 +8,10 @@ from slow_aggregators import ORACLES, distance
 
 from foltr import registry
 from foltr.errors import SpecError
-from foltr.federation.aggregators import aggregator_kind, check_aggregator, weighted_mean, weighted_sum
+from foltr.federation.aggregators import aggregator_kind, check_num_byzantine, weighted_mean, weighted_sum
 from foltr.federation.krum import pairwise_distances
 from foltr.rng import stream
-from foltr.testing import check_aggregator as check_contract
+from foltr.testing import check_aggregator
 
 AGGREGATORS = registry.names("aggregator")
 
@@ -40,7 +40,7 @@ def sizes(name, *, no_ties=False):
 
 @aggregators
 def test_every_aggregator_keeps_the_contract(name):
-    check_contract(aggregator_kind(name))
+    check_aggregator(aggregator_kind(name))
 
 
 def test_only_fedavg_needs_no_more_than_the_sum():
@@ -322,16 +322,16 @@ def test_overflow_in_the_matrix_product_is_far_away_and_never_nan():
 )
 def test_the_allowed_range_of_attackers(name, clients, most):
     for num_byzantine in range(most + 1):
-        check_aggregator(aggregator_kind(name)(), clients, num_byzantine)
+        check_num_byzantine(aggregator_kind(name)(), clients, num_byzantine)
     for num_byzantine in (-1, most + 1, clients):
         with pytest.raises(SpecError, match=f"use 0 to {most}"):
-            check_aggregator(aggregator_kind(name)(), clients, num_byzantine)
+            check_num_byzantine(aggregator_kind(name)(), clients, num_byzantine)
 
 
 @pytest.mark.parametrize("name", ["krum", "multi_krum", "bulyan"])
 def test_krum_and_its_kin_need_three_clients(name):
     with pytest.raises(SpecError, match="at least 3"):
-        check_aggregator(aggregator_kind(name)(), 2, 0)
+        check_num_byzantine(aggregator_kind(name)(), 2, 0)
 
 
 def test_a_wrong_name_lists_the_aggregators():

@@ -14,10 +14,10 @@ from foltr.federation.aggregators import aggregator_kind
 from foltr.lab.attacks.fang import krum_lambda
 from foltr.lab.attacks.lie import largest_z
 from foltr.lab.attacks.min_max import largest_gamma
-from foltr.lab.attacks.transform import check_attack, transform_of
+from foltr.lab.attacks.transform import check_num_attackers, transform_of
 from foltr.lab.attacks.view import AttackView
 from foltr.rng import stream
-from foltr.testing import check_attack as check_contract
+from foltr.testing import check_attack
 from foltr.types import Updates
 
 AGGREGATORS = registry.names("aggregator")
@@ -52,7 +52,7 @@ def aggregated(aggregator, models, start, num_byzantine):
 
 @attacks
 def test_every_attack_keeps_the_contract(attack):
-    check_contract(ATTACKS[attack])
+    check_attack(ATTACKS[attack])
 
 
 def test_attacks_that_craft_nothing_send_what_was_trained():
@@ -359,13 +359,13 @@ def test_the_factor_of_min_max_is_what_the_papers_search_finds(seed):
 @pytest.mark.parametrize("attack", [name for name in ATTACKS if name != "none"])
 def test_attackers_are_fewer_than_half(attack):
     for attackers in range(5):
-        check_attack(ATTACKS[attack](num_attackers=attackers), 10)
+        check_num_attackers(ATTACKS[attack](num_attackers=attackers), 10)
     for attackers in (-1, 5, 10, 11):
         with pytest.raises(SpecError, match="use 0 to 4"):
-            check_attack(ATTACKS[attack](num_attackers=attackers), 10)
+            check_num_attackers(ATTACKS[attack](num_attackers=attackers), 10)
 
 
 def test_attackers_without_an_attack_are_refused():
-    check_attack(ATTACKS["none"](), 10)
+    check_num_attackers(ATTACKS["none"](), 10)
     with pytest.raises(SpecError, match=r"num_attackers = 1 without an attack; say attack\.kind"):
-        check_attack(ATTACKS["none"](num_attackers=1), 10)
+        check_num_attackers(ATTACKS["none"](num_attackers=1), 10)

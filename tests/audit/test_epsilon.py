@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from foltr.errors import SpecError
-from foltr.lab.audit.epsilon import Trials, at_least, at_most, lower_bound
+from foltr.lab.audit.epsilon import Trials, clopper_pearson_lower, clopper_pearson_upper, lower_bound
 from foltr.rng import stream
 
 
@@ -60,11 +60,14 @@ def test_certainty_is_limited_by_the_number_of_trials():
 
 
 def test_intervals_are_those_of_clopper_and_pearson():
-    low, high = float(at_least(np.array(7), 20, 0.025)), float(at_most(np.array(7), 20, 0.025))
+    low, high = (
+        float(clopper_pearson_lower(np.array(7), 20, 0.025)),
+        float(clopper_pearson_upper(np.array(7), 20, 0.025)),
+    )
     assert binom.sf(6, 20, low) == pytest.approx(0.025)
     assert binom.cdf(7, 20, high) == pytest.approx(0.025)
-    assert at_least(np.array(0), 20, 0.025) == 0
-    assert at_most(np.array(20), 20, 0.025) == 1
+    assert clopper_pearson_lower(np.array(0), 20, 0.025) == 0
+    assert clopper_pearson_upper(np.array(20), 20, 0.025) == 1
 
 
 def test_too_few_trials_are_refused():

@@ -54,7 +54,7 @@ def test_one_message_gives_its_clicks_away(clicks, trained):
 
 @pytest.mark.parametrize("clicks", PUBLISHED)
 def test_a_sum_of_100_clients_with_their_noise_tells_no_more_than_chance(clicks, trained):
-    found = guessing(setting(clicks, sum=100, holders=100), *trained, 1)
+    found = guessing(setting(clicks, sum=100, noise_contributors=100), *trained, 1)
     for attack in ("least squares", "least absolute"):
         assert found[f"precision, {attack}"] == pytest.approx(found["precision, random"], abs=0.03)
         assert found[f"recall, {attack}"] == pytest.approx(found[f"guessed, {attack}"], abs=0.03)

@@ -185,15 +185,15 @@ def test_a_folder_without_a_corpus_says_what_was_looked_for(tmp_path):
 
 def test_a_corpus_that_is_absent_says_where_to_get_it():
     with pytest.raises(DataMissing, match=r"nfcorpus.*not on this machine(.|\n)*heidelberg(.|\n)*FOLTR_DATA"):
-        corpora.load("nfcorpus")
+        corpora.load_corpus("nfcorpus")
     with pytest.raises(DataMissing, match="known are nfcorpus, vaswani, msmarco-sample, docstrings"):
-        corpora.load("nothing")
+        corpora.load_corpus("nothing")
 
 
 def test_a_corpus_is_found_by_name(tmp_path, monkeypatch):
     beir(tmp_path / "mine")
     monkeypatch.setenv("FOLTR_DATA", str(tmp_path))
-    assert corpora.load("mine").name == "mine"
+    assert corpora.load_corpus("mine").name == "mine"
 
 
 @pytest.mark.data
@@ -207,7 +207,7 @@ def test_a_corpus_is_found_by_name(tmp_path, monkeypatch):
     ],
 )
 def test_counts_of_the_real_ones(name, documents, queries, judgments, unknown, top):
-    found = corpora.load(name)
+    found = corpora.load_corpus(name)
     assert (len(found.ids), len(found.query_ids), len(found.judgments)) == (documents, queries, judgments)
     assert (found.unknown, found.judgments[:, 2].max()) == (unknown, top)
     assert sorted(found.parts) == (["dev", "test", "train"] if name == "nfcorpus" else ["all"])

@@ -58,14 +58,14 @@ NAMES = ("json", "json.Thing", "json.Thing.weigh", "json.Thing.name", "json.buil
 
 
 def test_every_documented_object_is_a_document(library):
-    found = docstrings.load(root=library)
+    found = docstrings.load_docstrings(root=library)
     assert (found.ids, found.titles) == (NAMES, NAMES)
     assert found.bodies[2] == "Return the weight of this thing in grams.\n\nAir is not counted."
     assert found.bodies[3] == "The first definition counts."
 
 
 def test_the_object_has_grade_2_and_its_module_1(library):
-    found = docstrings.load(root=library)
+    found = docstrings.load_docstrings(root=library)
     assert len(found.judgments) == len(found.query_ids) * len(NAMES)
     for query, name in enumerate(found.query_ids):
         grades = found.judgments[found.judgments[:, 0] == query, 2].tolist()
@@ -74,7 +74,7 @@ def test_the_object_has_grade_2_and_its_module_1(library):
 
 
 def test_a_query_is_a_few_telling_words_of_the_summary_line_in_their_order(library):
-    found = docstrings.load(root=library)
+    found = docstrings.load_docstrings(root=library)
     asked = dict(zip(found.query_ids, found.query_texts, strict=True))
     assert asked["q3"] == "first definition counts"
     words = iter(terms("Build many things side by side quickly."))
@@ -83,45 +83,45 @@ def test_a_query_is_a_few_telling_words_of_the_summary_line_in_their_order(libra
 
 
 def test_seeds_ask_differently_and_the_same_seed_the_same(library):
-    one, again, other = (docstrings.load(root=library, seed=seed, queries=2) for seed in (1, 1, 2))
+    one, again, other = (docstrings.load_docstrings(root=library, seed=seed, queries=2) for seed in (1, 1, 2))
     assert (one.query_ids, one.query_texts) == (again.query_ids, again.query_texts)
     assert (one.query_ids, one.query_texts) != (other.query_ids, other.query_texts)
     assert one.bodies == other.bodies
 
 
 def test_the_second_use_reads_no_source(library, monkeypatch):
-    first = docstrings.load(root=library)
+    first = docstrings.load_docstrings(root=library)
     monkeypatch.setattr(docstrings, "_objects", None)
-    assert docstrings.load(root=library).bodies == first.bodies
+    assert docstrings.load_docstrings(root=library).bodies == first.bodies
 
 
 def test_a_damaged_or_closed_cache_costs_only_time(library, own_folders, monkeypatch):
-    first = docstrings.load(root=library)
+    first = docstrings.load_docstrings(root=library)
     (cached,) = (own_folders / "cache" / "corpora").iterdir()
     cached.write_bytes(cached.read_bytes()[:40])
-    assert docstrings.load(root=library).bodies == first.bodies
+    assert docstrings.load_docstrings(root=library).bodies == first.bodies
     (own_folders / "a file").write_text("")
     monkeypatch.setenv("FOLTR_CACHE", str(own_folders / "a file"))
-    assert docstrings.load(root=library).bodies == first.bodies
+    assert docstrings.load_docstrings(root=library).bodies == first.bodies
 
 
 def test_a_changed_library_is_read_again(library):
-    docstrings.load(root=library)
+    docstrings.load_docstrings(root=library)
     (library / "json" / "more.py").write_text('"""Another module."""')
-    assert docstrings.load(root=library).ids[-1] == "json.more"
+    assert docstrings.load_docstrings(root=library).ids[-1] == "json.more"
 
 
 def test_without_sources_it_says_so(tmp_path):
     with pytest.raises(DataMissing, match="source of Python's standard library is missing"):
-        docstrings.load(root=tmp_path)
+        docstrings.load_docstrings(root=tmp_path)
     with pytest.raises(SpecError, match="queries=0"):
-        docstrings.load(queries=0)
+        docstrings.load_docstrings(queries=0)
 
 
 def test_the_real_library_is_read_without_importing_any_of_it():
     rare = {"nntplib", "xdrlib", "antigravity", "this", "mailcap"}
     before = rare & set(sys.modules)
-    found = corpora.load("docstrings")
+    found = corpora.load_corpus("docstrings")
     assert rare & set(sys.modules) == before
     assert len(found.ids) > 4_000
     assert len(found.query_ids) == docstrings.QUERIES

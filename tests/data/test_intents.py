@@ -38,7 +38,7 @@ def test_judgements_join_their_documents(tmp_path, monkeypatch, packed):
     judged = {(2, 0, 1), (2, 0, 3), (7, 2, 4), (11, 1, 2)}  # query, place, intent
     collection(tmp_path / "clueweb09", judged=judged, packed=packed)
     monkeypatch.setenv("FOLTR_DATA", str(tmp_path))
-    loaded = intents.load("clueweb09")
+    loaded = intents.load_intents("clueweb09")
     rows = [(int(q), p) for q in loaded.data.queries for p in range(3)]
     found = {(*rows[row], int(intent) + 1) for row, intent in np.argwhere(loaded.intents)}
     assert found == judged
@@ -51,7 +51,7 @@ def test_missing_judgements_are_named_with_a_way_out(tmp_path, monkeypatch):
     (tmp_path / "clueweb09" / "intents" / "3.txt").unlink()
     monkeypatch.setenv("FOLTR_DATA", str(tmp_path))
     with pytest.raises(DataMissing, match=r"3\.txt is missing.*use synthetic-intents"):
-        intents.load("clueweb09")
+        intents.load_intents("clueweb09")
 
 
 @pytest.mark.parametrize("line", ["2 1 doc", "2 1 doc 5", "2 1 doc yes"])
@@ -60,18 +60,18 @@ def test_a_wrong_judgement_is_named_with_its_line(tmp_path, monkeypatch, line):
     (tmp_path / "clueweb09" / "intents" / "2.txt").write_text(f"2 2 doc 0\n{line}\n")
     monkeypatch.setenv("FOLTR_DATA", str(tmp_path))
     with pytest.raises(DataError, match=r"2\.txt:2: found .* expected 'query intent document 0-or-1'"):
-        intents.load("clueweb09")
+        intents.load_intents("clueweb09")
 
 
 def test_without_the_features_the_error_says_where_to_get_them():
     with pytest.raises(DataMissing, match="Webis"):
-        intents.load("clueweb09")
+        intents.load_intents("clueweb09")
 
 
 @pytest.mark.data
 @pytest.mark.usefixtures("real_data")
 def test_the_real_collection_has_the_counted_judgements():
-    loaded = intents.load("clueweb09")
+    loaded = intents.load_intents("clueweb09")
     assert loaded.data.features.shape == (26_646, 42)
     assert loaded.intents.sum(axis=0).tolist() == [3937, 2765, 2449, 884]  # counted by a separate script
     assert np.array_equal(loaded.data.labels, loaded.intents.any(axis=1))
@@ -80,7 +80,7 @@ def test_the_real_collection_has_the_counted_judgements():
 
 
 def test_folds_test_every_query_once_and_train_on_the_others():
-    whole = intents.load("synthetic-intents@23")
+    whole = intents.load_intents("synthetic-intents@23")
     tested = []
     for number in range(1, 6):
         train, test = intents.split_fold(whole, number, seed=3)
@@ -91,7 +91,7 @@ def test_folds_test_every_query_once_and_train_on_the_others():
 
 
 def test_a_fold_keeps_documents_with_their_query():
-    whole = intents.load("synthetic-intents@10")
+    whole = intents.load_intents("synthetic-intents@10")
     for part in intents.split_fold(whole, 2, seed=1):
         for place, query in enumerate(part.data.queries - 1):
             mine = slice(*part.data.offsets[place : place + 2])
@@ -113,7 +113,7 @@ def ndcg_at_10(scores, offsets, relevant):
 
 def test_the_synthetic_intents_conflict():
     """As the module says of 2,000 queries; here 600, so that a mean has an sd of about .01: abs=.05 is five of them."""
-    data, relevant = intents_synthetic.generate(queries=600, seed=2)
+    data, relevant = intents_synthetic.generate_intents(queries=600, seed=2)
     tastes = intents_synthetic.tastes()
 
     def mean_of_intents(scores_of):
@@ -127,32 +127,32 @@ def test_the_synthetic_intents_conflict():
 
 
 def test_a_seed_is_one_synthetic_collection_of_any_size():
-    small, large = (intents_synthetic.generate(queries=count, seed=5) for count in (6, 20))
+    small, large = (intents_synthetic.generate_intents(queries=count, seed=5) for count in (6, 20))
     rows = len(small[0].labels)
     assert np.array_equal(small[0].features, large[0].features[:rows])
     assert np.array_equal(small[1], large[1][:rows])
-    assert not np.array_equal(intents_synthetic.generate(queries=6, seed=6)[0].offsets, small[0].offsets)
+    assert not np.array_equal(intents_synthetic.generate_intents(queries=6, seed=6)[0].offsets, small[0].offsets)
 
 
 def test_the_synthetic_collection_has_its_size_and_says_what_it_is():
-    loaded = intents.load("synthetic-intents")
-    assert loaded.note == "synthetic"
-    assert loaded.data.features.shape[1] == 46
-    assert len(loaded.data.queries) == 200
-    assert np.diff(loaded.data.offsets).mean() == pytest.approx(40, abs=2)
-    assert (loaded.data.features.min(), loaded.data.features.max()) == (0, 1)
-    assert np.array_equal(loaded.data.labels, loaded.intents.any(axis=1))
+    made = intents.load_intents("synthetic-intents")
+    assert made.note == "synthetic"
+    assert made.data.features.shape[1] == 46
+    assert len(made.data.queries) == 200
+    assert np.diff(made.data.offsets).mean() == pytest.approx(40, abs=2)
+    assert (made.data.features.min(), made.data.features.max()) == (0, 1)
+    assert np.array_equal(made.data.labels, made.intents.any(axis=1))
 
 
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: intents.load("mq2007"), "there are clueweb09, synthetic-intents"),
-        (lambda: intents.load("synthetic-intents@3"), "with 5 or more"),
-        (lambda: intents.load("synthetic-intents@x"), "with 5 or more"),
-        (lambda: intents.load("synthetic-intents", normalize="zscore"), "leave normalize out"),
-        (lambda: intents.split_fold(intents.load("synthetic-intents@5"), 6, seed=1), "there are 1 to 5"),
-        (lambda: intents_synthetic.generate(queries=0), "at least 1"),
+        (lambda: intents.load_intents("mq2007"), "there are clueweb09, synthetic-intents"),
+        (lambda: intents.load_intents("synthetic-intents@3"), "with 5 or more"),
+        (lambda: intents.load_intents("synthetic-intents@x"), "with 5 or more"),
+        (lambda: intents.load_intents("synthetic-intents", normalize="zscore"), "leave normalize out"),
+        (lambda: intents.split_fold(intents.load_intents("synthetic-intents@5"), 6, seed=1), "there are 1 to 5"),
+        (lambda: intents_synthetic.generate_intents(queries=0), "at least 1"),
     ],
 )
 def test_what_makes_no_sense_is_refused(call, says):

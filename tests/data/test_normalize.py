@@ -57,7 +57,7 @@ def test_a_large_constant_is_still_constant():
 
 def test_an_unknown_kind_lists_the_known_ones():
     with pytest.raises(SpecError, match="none, query-minmax, zscore"):
-        normalize.check("minmax")
+        normalize.check_scaling("minmax")
     with pytest.raises(SpecError, match="training set"):
         normalize.apply("zscore", rows([1]), np.array([0, 1]))
 

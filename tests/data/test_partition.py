@@ -13,7 +13,7 @@ from foltr.clicks import Users
 from foltr.errors import SpecError
 from foltr.lab.data import catalog, intents
 from foltr.lab.data.intents import IntentData
-from foltr.lab.data.partition import Clicks, Intents, Labels, Quantity, split
+from foltr.lab.data.partition import Clicks, Intents, Labels, PartitionContext, Quantity
 from foltr.lab.data.sharing import share
 from foltr.types import Dataset
 
@@ -21,7 +21,7 @@ GRADED = [
     Labels(),
     Labels(per_client=2),
     Labels(per_client=2, documents="copied"),
-    Labels(holders=2),
+    Labels(clients_per_set=2),
     Clicks(),
     Clicks(model="position"),
     Quantity(),
@@ -29,6 +29,10 @@ GRADED = [
 ]
 BINARY = [Intents(), Intents(shuffled=False), Intents(amounts=(1, 3, 7, 9)), Labels(amounts=(1, 9))]
 USERS = Users(k=7)
+
+
+def split(kind, train, test, **context):
+    return kind.split(train, test, PartitionContext(**context))
 
 
 def built(lists):
@@ -149,11 +153,16 @@ def test_arrays_are_as_kernels_take_them(case):
         assert getattr(clients, field).dtype == np.int64
 
 
-@given(data=graded(5), seed=st.integers(0, 99), per_client=st.sampled_from([1, 2, 3]), holders=st.sampled_from([1, 2]))
-def test_divided_labels_give_every_document_to_one_client_that_holds_its_grade(data, seed, per_client, holders):
-    kind = Labels(per_client=per_client, holders=holders)
+@given(
+    data=graded(5),
+    seed=st.integers(0, 99),
+    per_client=st.sampled_from([1, 2, 3]),
+    clients_per_set=st.sampled_from([1, 2]),
+)
+def test_divided_labels_give_every_document_to_one_client_that_holds_its_grade(data, seed, per_client, clients_per_set):
+    kind = Labels(per_client=per_client, clients_per_set=clients_per_set)
     clients = split(kind, data, data, grades=5, users=USERS, interactions=5, seed=seed)
-    sets = [set(one) for one in itertools.combinations(range(5), per_client) for _ in range(holders)]
+    sets = [set(one) for one in itertools.combinations(range(5), per_client) for _ in range(clients_per_set)]
     everything = Counter()
     for client, grades in enumerate(sets):
         mine = [pair for docs in held(clients, client).values() for pair in docs]
@@ -173,7 +182,9 @@ def test_divided_documents_are_dealt_at_random():
     """The first of four documents goes to either client: 400 seeds, fewer than 167 or more than 233 once in 1,000."""
     data = built([[0, 0, 0, 0, 1, 1]])
     call = {"grades": 2, "users": USERS, "interactions": 5}
-    first = [0 in dict(held(split(Labels(holders=2), data, data, seed=seed, **call), 0)[100]) for seed in range(400)]
+    first = [
+        0 in dict(held(split(Labels(clients_per_set=2), data, data, seed=seed, **call), 0)[100]) for seed in range(400)
+    ]
     assert 167 <= sum(first) <= 233
 
 
@@ -306,7 +317,7 @@ INTENT_DATA = IntentData(built([[0, 1]]), np.array([[0, 0, 0, 0], [0, 1, 0, 0]],
         (Labels(per_client=3), DATA, {}, "use 1 to 2"),
         (Labels(per_client=2), INTENT_DATA, {"grades": 2}, "use 1 to 1"),
         (Labels(), built([[0, 1]]), {}, "grade 2: no query of the training set is theirs"),
-        (Labels(holders=5), DATA, {}, "no query of the training set is theirs"),
+        (Labels(clients_per_set=5), DATA, {}, "no query of the training set is theirs"),
         (Labels(amounts=(1, 3, 5, 7, 9)), DATA, {}, "5 values for 3 clients"),
         (Quantity(), DATA, {"interactions": 4}, "mean 5 and interactions is 4"),
         (Clicks(), DATA, {"grades": 4}, "defined for 2, 3, 5 grades"),
@@ -348,7 +359,7 @@ def test_real_grades_make_the_counted_clients():
 @settings(max_examples=5)
 @given(seed=st.integers(0, 10**6))
 def test_the_synthetic_intents_can_be_split(seed):
-    train, test = intents.split_fold(intents.load("synthetic-intents@20"), 1, seed=seed)
+    train, test = intents.split_fold(intents.load_intents("synthetic-intents@20"), 1, seed=seed)
     clients = split(Intents(), train, test, grades=2, users=Users(), interactions=5, seed=seed)
     assert len(clients.train.labels) == 4 * len(train.data.labels)
     assert clients.test_stop[-1] == 4 * len(test.data.queries)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from foltr.errors import SpecError
 from foltr.text import analysis as words
-from foltr.text.analysis import STOP_WORDS, Rules, terms
+from foltr.text.analysis import STOP_WORDS, TextAnalysis, terms
 
 
 def test_terms_are_runs_of_letters_digits_and_underscores_in_lower_case():
@@ -30,7 +30,7 @@ def test_a_text_without_a_word_has_no_terms():
 
 
 def test_stop_words_are_left_out_on_request():
-    assert terms("The cat and the hat", Rules(stop=True)) == ["cat", "hat"]
+    assert terms("The cat and the hat", TextAnalysis(stop=True)) == ["cat", "hat"]
     assert terms("The cat") == ["the", "cat"]
     assert all(terms(word) == [word] for word in STOP_WORDS)  # the list is in the form that it is compared with
 
@@ -47,7 +47,7 @@ def test_stems_come_from_snowball(monkeypatch):
     monkeypatch.setitem(sys.modules, "Stemmer", None)
     monkeypatch.setitem(sys.modules, "snowballstemmer", module)
     words._stem_of.cache_clear()
-    assert terms("The cats sat", Rules(stop=True, stem=True)) == ["cat", "sat"]
+    assert terms("The cats sat", TextAnalysis(stop=True, stem=True)) == ["cat", "sat"]
     words._stem_of.cache_clear()
 
 
@@ -55,7 +55,7 @@ def test_pystemmer_is_preferred(monkeypatch):
     stemmer = types.SimpleNamespace(stemWord=lambda word: word.upper())
     monkeypatch.setitem(sys.modules, "Stemmer", types.SimpleNamespace(Stemmer={"english": stemmer}.__getitem__))
     words._stem_of.cache_clear()
-    assert terms("cats", Rules(stem=True)) == ["CATS"]
+    assert terms("cats", TextAnalysis(stem=True)) == ["CATS"]
     words._stem_of.cache_clear()
 
 
@@ -64,5 +64,5 @@ def test_stems_without_snowball_say_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "snowballstemmer", None)
     words._stem_of.cache_clear()
     with pytest.raises(SpecError, match=r"pip install 'foltr\[text\]'"):
-        terms("cats", Rules(stem=True))
+        terms("cats", TextAnalysis(stem=True))
     words._stem_of.cache_clear()

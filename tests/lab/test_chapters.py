@@ -4,25 +4,25 @@ import json
 
 import pytest
 
-from foltr.lab.figures import figures as catalogue
+from foltr.lab.figures import figures
 
 MISSING = ["mslr-web10k", "yahoo", "istella-s"]
 
 
 def test_a_chapter_is_its_figures_in_the_order_of_their_numbers():
-    assert catalogue.chosen("unlearning") == [
+    assert figures.chosen_ids("unlearning") == [
         "unlearning/fig6.2", "unlearning/fig6.3", "unlearning/table6.2", "unlearning/exact"
     ]  # fmt: skip
-    assert catalogue.chosen("poisoning/")[:3] == ["poisoning/fig5.2", "poisoning/fig5.3", "poisoning/fig5.4"]
-    assert catalogue.chosen("poisoning")[-2:] == ["poisoning/fig5.11", "poisoning/grid"]
-    assert catalogue.chosen("fpdgd/table2") == ["fpdgd/table2"]
+    assert figures.chosen_ids("poisoning/")[:3] == ["poisoning/fig5.2", "poisoning/fig5.3", "poisoning/fig5.4"]
+    assert figures.chosen_ids("poisoning")[-2:] == ["poisoning/fig5.11", "poisoning/grid"]
+    assert figures.chosen_ids("fpdgd/table2") == ["fpdgd/table2"]
 
 
 def test_a_figure_like_another_has_its_settings_on_other_data():
-    like, model = (catalogue.plan_of(catalogue.read(f"poisoning/fig{number}")).settings for number in ("5.6", "5.5"))
+    like, model = (figures.plan_of(figures.read_figure(f"poisoning/fig{number}")).settings for number in ("5.6", "5.5"))
     assert {one.data.name for one in like} == {"yahoo"}
     assert 2 * len(like) == len(model)
-    assert not any("mq2007" in json.dumps(claim) for claim in catalogue.read("poisoning/fig5.6").content["claim"])
+    assert not any("mq2007" in json.dumps(claim) for claim in figures.read_figure("poisoning/fig5.6").content["claim"])
 
 
 @pytest.mark.slow
@@ -35,7 +35,7 @@ def test_a_chapter_makes_one_page_of_all_its_figures(command, tmp_path, real_dat
     )
     assert answer.code == 0, answer.err
     reported = json.loads(answer.out)
-    assert [one["id"] for one in reported] == catalogue.chosen("unlearning")
+    assert [one["id"] for one in reported] == figures.chosen_ids("unlearning")
     assert reported[0]["missing"] == MISSING
     calibrated = reported[1]["results"][0]["metrics"]
     assert 0 < calibrated["residual"]["mean"] < 3

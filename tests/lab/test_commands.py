@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from laboratory import ended, own_data, start, strict_json, the_run
 
-from foltr.lab.figures import figures as catalogue
+from foltr.lab.figures import figures
 
 COMMANDS = [
     (),
@@ -90,7 +90,7 @@ def test_a_ranker_that_diverges_is_reported_and_nothing_is_stored(kind, command,
     out = tmp_path / "away"
     answer = command("run", tiny, "--set", f"learner={{kind='{kind}', learning_rate=1e308}}", "--out", out, "--jobs", 1)
     assert answer.code == 2
-    assert "the ranker's parameters are no longer numbers; lower learner.learning_rate (it is 1e+308)" in answer.err
+    assert "the ranker's parameters are not finite; lower learner.learning_rate (it is 1e+308)" in answer.err
     assert not list(out.rglob("*.npz"))
 
 
@@ -248,16 +248,16 @@ def made_up(tmp_path, monkeypatch):
     home = tmp_path / "figures"
     (home / "made-up").mkdir(parents=True)
     (home / "made-up" / "fig1.toml").write_text(FIGURE, encoding="utf-8")
-    monkeypatch.setattr(catalogue, "HOME", home)
+    monkeypatch.setattr(figures, "HOME", home)
 
 
 def test_reproduce_lists_every_figure_with_its_title(command):
     answer = command("reproduce", "--list")
     assert answer.code == 0
     lines = answer.out.splitlines()
-    assert [line.split()[0] for line in lines if not line.startswith(" ")] == catalogue.ids()
+    assert [line.split()[0] for line in lines if not line.startswith(" ")] == figures.figure_ids()
     assert max(map(len, lines)) <= 80
-    assert [one["id"] for one in strict_json(command("reproduce", "--list", "--json").out)] == catalogue.ids()
+    assert [one["id"] for one in strict_json(command("reproduce", "--list", "--json").out)] == figures.figure_ids()
 
 
 def test_reproduce_of_nothing_lists_them_and_asks_which(command):
@@ -269,7 +269,7 @@ def test_reproduce_of_nothing_lists_them_and_asks_which(command):
 
 def test_reproduce_of_an_unknown_figure_lists_the_known_ones(refused):
     message = refused("reproduce", "fpdgd/fig9")
-    for name in catalogue.ids():
+    for name in figures.figure_ids():
         assert name in message
 
 
@@ -294,7 +294,7 @@ def test_reproduce_answers_with_a_verdict_for_every_number(command, tmp_path):
 def test_the_quick_form_says_so_and_judges_nothing(command):
     answer = command("reproduce", "made-up/fig1", "--quick", "--jobs", 1)
     assert answer.code == 0, answer.err
-    assert catalogue.QUICK in " ".join(answer.out.split())
+    assert figures.QUICK in " ".join(answer.out.split())
     assert "judged" in answer.out
     assert "reproduced" not in answer.out
     reported = strict_json(command("reproduce", "made-up/fig1", "--quick", "--json").out)

@@ -217,7 +217,7 @@ def test_most_cases_are_more_than_half(tmp_path):
         *((users("poison", ranker={"kind": kind}), final(0.4 if kind != "tree" else 0.6)) for kind in kinds),
     )
     assert claims(run, greater(by=["ranker.kind"]))[0].holds is False
-    assert claims(run, greater(by=["ranker.kind"], most=True))[0].holds is True
+    assert claims(run, greater(by=["ranker.kind"], majority=True))[0].holds is True
 
 
 def test_a_decidedwithout_its_data_is_not_decided(tmp_path):

@@ -34,7 +34,7 @@ SINGLE = RunResult(np.arange(3), np.ones((3, 3)), np.arange(3), np.ones((2, 3)),
 def test_a_full_disk_is_named_with_what_to_do_and_leaves_nothing(place, fails, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(place, fails)
-        with pytest.raises(StorageError, match=r"singles/key\.npz: the disk is full; make room or .*--out"):
+        with pytest.raises(StorageError, match=r"singles/key\.npz: the disk is full; free some space or .*--out"):
             store.save(tmp_path, "key", SINGLE)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
     assert store.load(tmp_path, "key") is None

@@ -26,7 +26,7 @@ def test_the_card_of_a_run_for_people(private, command):
     answer = command("privacy", "card", private)
     assert (answer.code, answer.err) == (0, "")
     assert max(map(len, answer.out.splitlines())) <= 80
-    for part in ("No privacy mechanism", "FPDGD's noise", "Nominal epsilon 1.2", "What stays visible"):
+    for part in ("No privacy mechanism", "FPDGD's noise", "Nominal epsilon 1.2", "Still visible"):
         assert part in answer.out
 
 
@@ -60,7 +60,7 @@ def test_the_report_has_the_card(private, command):
     assert command("report", private).code == 0
     page = (private / "report.html").read_text(encoding="utf-8")
     assert "whole run, a user" in page
-    assert "One message by itself, to whoever sees it: epsilon infinite." in page
+    assert "A single message, to an adversary who sees it: epsilon infinite." in page
 
 
 def test_a_plan_for_people_and_for_programs(command, monkeypatch):

@@ -148,8 +148,8 @@ def small(monkeypatch, tmp_path):
     for name in ("threading", "subprocess", "argparse", "decimal", "datetime", "statistics", "zipfile", "ast"):
         if (source / f"{name}.py").is_file():
             shutil.copy(source / f"{name}.py", library)
-    small = docstrings.load(queries=60, root=library)
-    monkeypatch.setattr(corpora.docstrings, "load", lambda: small)
+    small = docstrings.load_docstrings(queries=60, root=library)
+    monkeypatch.setattr(corpora.docstrings, "load_docstrings", lambda: small)
 
 
 @pytest.mark.usefixtures("small")

@@ -340,7 +340,7 @@ REFUSALS = {
     ),
     "fedper without a layer": (
         GOOD + 'federation = { clients = 4 }\npersonal = { kind = "fedper" }',
-        ['personal.kind = "fedper" keeps an output layer', 'ranker.kind = "mlp"'],
+        ['personal.kind = "fedper" needs an output layer', 'ranker.kind = "mlp"'],
     ),
     "more clusters than clients": (
         GOOD + 'federation = { clients = 4 }\npersonal = { kind = "clusters", count = 5 }',
@@ -471,7 +471,7 @@ REFUSALS = {
     "a robust aggregator over secure sums": (
         GOOD + 'federation = { clients = 10, aggregator = "krum" }\n'
         'privacy = { kind = "gaussian" }\n',
-        ['federation.aggregator = "krum" looks at single updates', "secure aggregation hides", "use fedavg"],
+        ['federation.aggregator = "krum" needs single updates', "secure aggregation hides", "use fedavg"],
     ),
     "round robin without a cohort": (
         GOOD + 'federation = { round_robin = true }\n',

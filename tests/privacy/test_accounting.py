@@ -121,7 +121,7 @@ def test_every_wrong_pair_of_norms_is_refused():
 
 
 def test_an_unknown_mechanism_is_refused_with_the_known_ones():
-    with pytest.raises(PrivacyError, match=r"magic: no way .* known are gaussian, discrete-gaussian, laplace"):
+    with pytest.raises(PrivacyError, match=r"magic: no accounting .* known are gaussian, discrete-gaussian, laplace"):
         epsilon({Event("magic", "l2", 1.0, "l2", 1.0): 1}, DELTA)
 
 

@@ -227,7 +227,7 @@ def test_another_delta_gives_another_figure():
 
 def test_a_cohort_pays_for_the_rounds_it_takes_part_in_and_sampling_earns_nothing():
     found = card({"kind": "fpdgd"}, {"clients": 100, "cohort": 10, "round_robin": True, "rounds": 20})
-    assert (found["most_rounds"], found["rounds"]) == (2, 20)
+    assert (found["max_rounds"], found["rounds"]) == (2, 20)
     assert found["amplification"] in found["sentences"]
     assert card({"kind": "fpdgd"}, {"clients": 100})["amplification"] is None
 
@@ -235,8 +235,8 @@ def test_a_cohort_pays_for_the_rounds_it_takes_part_in_and_sampling_earns_nothin
 def test_the_seed_in_which_somebody_takes_part_most_counts():
     federation = {"clients": 30, "cohort": 3, "rounds": 20}
     found = card({"kind": "fpdgd"}, federation, runs={"seeds": 5})
-    single = [card({"kind": "fpdgd"}, federation, runs={"first_seed": s})["most_rounds"] for s in range(1, 6)]
-    assert found["most_rounds"] == max(single)
+    single = [card({"kind": "fpdgd"}, federation, runs={"first_seed": s})["max_rounds"] for s in range(1, 6)]
+    assert found["max_rounds"] == max(single)
     assert single[found["seed"] - 1] == max(single)
 
 
@@ -292,7 +292,7 @@ def test_of_an_unknown_mechanism_no_guarantee_is_known():
     found = make_card(Rounding(), None, ABOUT)
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     assert found["sentences"][0].startswith("No guarantee is known: the mechanism rounding")
-    assert "The mechanism says of itself: it rounds every parameter to two digits." in found["sentences"]
+    assert "The mechanism describes itself: it rounds every parameter to two digits." in found["sentences"]
     assert {one["epsilon"] for one in found["adversaries"]} == {None}
     assert not any("None" in said for said in found["sentences"])
 

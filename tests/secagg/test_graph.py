@@ -58,8 +58,8 @@ def test_among_few_everybody_is_a_neighbour():
 @pytest.mark.parametrize(
     ("clients", "shares", "says"),
     [
-        (2, {"dropouts": 0, "corrupt": 0}, "fewer than 3"),
-        (10, {"dropouts": 0.4, "corrupt": 0.3}, "cannot stand 4 dropouts and 3 corrupt"),
+        (2, {"dropouts": 0, "corrupt": 0}, "at least 3"),
+        (10, {"dropouts": 0.4, "corrupt": 0.3}, "cannot tolerate 4 dropouts and 3 corrupt"),
         (10, {"dropouts": 1.0, "corrupt": 0.0}, "dropouts=1.0"),
         (10, {"dropouts": 0.0, "corrupt": -0.1}, "corrupt=-0.1"),
     ],

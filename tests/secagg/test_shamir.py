@@ -38,15 +38,15 @@ def read(share):
 
 @given(secret=st.binary(min_size=32, max_size=32), data=st.data())
 def test_any_threshold_of_shares_gives_the_secret(secret, data):
-    holders = data.draw(st.integers(1, 40))
-    threshold = data.draw(st.integers(1, holders))
-    shares = shamir.share(secret, threshold, holders)
-    who = data.draw(st.permutations(range(holders)))[:threshold]
+    num_shares = data.draw(st.integers(1, 40))
+    threshold = data.draw(st.integers(1, num_shares))
+    shares = shamir.share(secret, threshold, num_shares)
+    who = data.draw(st.permutations(range(num_shares)))[:threshold]
     chosen = {holder: shares[holder] for holder in who}
     assert shamir.combine(chosen) == slow_combine(chosen) == secret
 
 
-def test_hundreds_of_holders_are_exact():
+def test_hundreds_of_shares_are_exact():
     secret = b"\xff" * 32
     shares = shamir.share(secret, 700, 1000)
     assert shamir.combine({holder: shares[holder] for holder in range(300, 1000)}) == secret
@@ -78,10 +78,10 @@ def test_two_sharings_of_one_secret_have_nothing_in_common():
     assert not set(first) & set(second)
 
 
-@pytest.mark.parametrize(("threshold", "holders"), [(0, 3), (4, 3), (2, 5000)])
-def test_a_threshold_that_cannot_be_is_refused(threshold, holders):
+@pytest.mark.parametrize(("threshold", "num_shares"), [(0, 3), (4, 3), (2, 5000)])
+def test_a_threshold_that_cannot_be_is_refused(threshold, num_shares):
     with pytest.raises(SpecError, match="use 1 <= threshold"):
-        shamir.share(bytes(32), threshold, holders)
+        shamir.share(bytes(32), threshold, num_shares)
 
 
 def test_a_secret_of_another_size_is_refused():

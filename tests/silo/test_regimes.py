@@ -122,7 +122,7 @@ def test_private_federated_clicks_train_on_the_same_features(prepared):
 @pytest.mark.usefixtures("real_data")
 def test_on_nfcorpus_sixteen_features_rank_as_well_as_bm25_alone_and_better_further_down():
     """All documents are candidates. Of the published queries some, for time; with all of them nDCG@10 is better too."""
-    texts = corpora.load("nfcorpus")
+    texts = corpora.load_corpus("nfcorpus")
     train, test = texts.parts["train"][::16], texts.parts["test"][::3]
     work, held_out = prepare(texts, train=train, test=test, num_negatives=100, top_k=15)
     (pooled, *_) = REGIMES["pooled"](work, Sgd(), seed=1)

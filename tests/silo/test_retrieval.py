@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from foltr.lab.silo.retrieval import Retrieval, deleted_documents, measure, without
-from foltr.lab.silo.tasks import made_up
+from foltr.lab.silo.tasks import synthetic_task
 
-TASK = made_up(300, vocabulary=2000, asked=8)
+TASK = synthetic_task(300, vocabulary=2000, asked=8)
 SMALL = Retrieval(top=30)
 
 
@@ -28,14 +28,14 @@ def test_naive_finds_the_same_however_it_is_laid_out():
 
 
 def test_space_grows_with_top_and_rows_but_hardly_with_documents():
-    many = made_up(600, vocabulary=2000, asked=8)
+    many = synthetic_task(600, vocabulary=2000, asked=8)
     assert measure(many, SMALL, seed=1)["size_mb"] < 1.01 * of()["size_mb"]
     assert of(top=60)["size_mb"] > 1.9 * of()["size_mb"]
     assert of(rows=60)["size_mb"] == pytest.approx(2 * of()["size_mb"], rel=0.01)
 
 
 def test_made_up_documents_are_long_varied_and_repeat_their_words():
-    task = made_up(20, asked=5)
+    task = synthetic_task(20, asked=5)
     different = [len(set(task.documents.terms[a:b].tolist())) for a, b in zip(
         task.documents.offsets, task.documents.offsets[1:], strict=False)]  # fmt: skip
     assert set(task.documents.lengths) == {1000}

@@ -114,7 +114,7 @@ def test_bm25_is_the_formula_over_title_and_body_with_stems_and_without_stop_wor
 @pytest.mark.usefixtures("real_data")
 def test_bm25_without_labels_on_nfcorpus():
     """All 323 published test queries over all documents; `silo/table1` has the same to three digits."""
-    texts = corpora.load("nfcorpus")
+    texts = corpora.load_corpus("nfcorpus")
     everything = np.arange(len(texts.ids))
     pairs = judged(texts, texts.parts["test"], everything, num_negatives=None)
     queries, starts = np.unique(pairs.queries, return_index=True)

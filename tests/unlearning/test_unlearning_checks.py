@@ -10,7 +10,7 @@ from foltr.errors import SpecError
 from foltr.federation.personalization import LocalOnly
 from foltr.federation.schedule import random_cohort, round_robin_cohort
 from foltr.lab.simulation.task import Central, Federated
-from foltr.lab.spec.unlearning_checks import check, check_attack
+from foltr.lab.spec.unlearning_checks import check_forgetting, check_replacement
 from foltr.learners.foltr_es import FoltrEs
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.mechanisms import Fpdgd
@@ -24,8 +24,8 @@ SOUND = {"forget_clients": [9], "keep_every": 10, "local_steps": 3}
 def test_the_setting_of_the_thesis_is_allowed():
     for keep_every in (5, 10, 20):
         for local_steps in (1, 2, 3, 4):
-            check(TASK, forget_clients=[9], keep_every=keep_every, local_steps=local_steps)
-    check_attack(TASK, forget_clients=[9], z=2.0)
+            check_forgetting(TASK, forget_clients=[9], keep_every=keep_every, local_steps=local_steps)
+    check_replacement(TASK, forget_clients=[9], z=2.0)
 
 
 @pytest.mark.parametrize(
@@ -44,13 +44,13 @@ def test_the_setting_of_the_thesis_is_allowed():
 )
 def test_a_request_out_of_range_names_the_range(wrong, said):
     with pytest.raises(SpecError, match=re.escape(said)):
-        check(TASK, **{**SOUND, **wrong})
+        check_forgetting(TASK, **{**SOUND, **wrong})
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"federation": Central(1, 100)}, "needs a federation"),
+        ({"federation": Central(1, 100)}, "needs clients"),
         ({"learner": FoltrEs()}, "use learner kind = 'pdgd'"),
         ({"learner": Pdgd(prox_mu=0.1)}, "leave out `prox_mu`"),
         ({"warm_up": 100}, "leave out"),
@@ -65,15 +65,15 @@ def test_a_request_out_of_range_names_the_range(wrong, said):
 )
 def test_a_task_in_which_nothing_can_be_forgotten_is_refused(change, said):
     with pytest.raises(SpecError, match=re.escape(said)):
-        check(TASK._replace(**change), **SOUND)
+        check_forgetting(TASK._replace(**change), **SOUND)
 
 
 def test_a_client_that_no_cohort_drew_has_nothing_to_forget():
     rare = TASK._replace(federation=Federated(1000, 5, 20, cohort=2))
     drawn = {int(client) for round in range(1, 21) for client in random_cohort(1000, 2, seed=rare.seed, round=round)}
-    check(rare, **{**SOUND, "forget_clients": [min(drawn)]})
+    check_forgetting(rare, **{**SOUND, "forget_clients": [min(drawn)]})
     with pytest.raises(SpecError, match="was in none of the 20 cohorts of 2"):
-        check(rare, **{**SOUND, "forget_clients": [min(set(range(1000)) - drawn)]})
+        check_forgetting(rare, **{**SOUND, "forget_clients": [min(set(range(1000)) - drawn)]})
 
 
 def test_whoever_took_part_by_round_robin_can_be_forgotten():
@@ -84,18 +84,18 @@ def test_whoever_took_part_by_round_robin_can_be_forgotten():
     assert len(took_part) == 10
     for client in range(12):
         if client in took_part:
-            check(task, forget_clients=[client])
+            check_forgetting(task, forget_clients=[client])
         else:
             with pytest.raises(SpecError, match="was in none of the 2 cohorts of 5"):
-                check(task, forget_clients=[client])
+                check_forgetting(task, forget_clients=[client])
 
 
 @pytest.mark.parametrize("z", [0.0, -1.0, 19.0, float("nan")])
 def test_an_attack_that_blows_the_model_up_is_refused(z):
     with pytest.raises(SpecError, match=re.escape("0 < z < 19")):
-        check_attack(TASK, forget_clients=[9], z=z)
+        check_replacement(TASK, forget_clients=[9], z=z)
 
 
 def test_two_attackers_can_stretch_half_as_much():
     with pytest.raises(SpecError, match=re.escape("0 < z < 9")):
-        check_attack(TASK, forget_clients=[8, 9], z=9.0)
+        check_replacement(TASK, forget_clients=[8, 9], z=9.0)

@@ -9,14 +9,14 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
 
 from foltr import __version__
 from foltr.cli import privacy as cli_privacy
 from foltr.cli import silo as cli_silo
-from foltr.cli.output import EXTRAS, Json, err, not_installed, out, print_json, require
+from foltr.cli.output import EXTRAS, Json, err, not_installed, out, print_json, require, with_options
 from foltr.errors import FoltrError, InputError
 
 app = typer.Typer(
@@ -157,61 +157,65 @@ def run_spec(
     out.print(f"\n{run.dir}\nfoltr report {run.dir}   writes a page", highlight=False, soft_wrap=True)
 
 
-@app.command()
-def reproduce(
+class Reproduction(NamedTuple):
+    """Options of `foltr reproduce`."""
+
     ids: Annotated[
         list[str] | None,
         typer.Argument(help="Figure (fpdgd/table2) or chapter (noniid).", show_default=False),
-    ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="List all figures and tables.")] = False,
-    only: Annotated[
-        list[str] | None, typer.Option("--only", help="key=value; only these settings. Repeatable.")
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Reduced form, about a minute; not comparable.")] = False,
-    seeds: Annotated[
-        int | None, typer.Option("--seeds", min=1, help="Seeds a fold (default: as in the paper).")
-    ] = None,
-    folds: Annotated[str | None, typer.Option("--folds", help="Such as 1-5.")] = None,
-    jobs: Jobs = None,
-    folder: Out = Path("runs"),
-    json_: Json = False,
-) -> None:
+    ] = None
+    list_: Annotated[bool, typer.Option("--list", help="List all figures and tables.")] = False
+    only: Annotated[list[str] | None, typer.Option("--only", help="key=value; only these settings. Repeatable.")] = None
+    quick: Annotated[bool, typer.Option("--quick", help="Reduced form, about a minute; not comparable.")] = False
+    seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Seeds a fold (default: as in the paper).")] = None
+    folds: Annotated[str | None, typer.Option("--folds", help="Such as 1-5.")] = None
+    jobs: Jobs = None
+    folder: Out = Path("runs")
+    json_: Json = False
+
+
+@app.command("reproduce")
+@with_options(Reproduction)
+def reproduce(chosen: Reproduction) -> None:
     """Reproduce figures and tables of the papers, with a verdict for every published number."""
-    require("lab", *([] if list_ or not ids else ["report"]))
-    from rich.table import Table
-
-    from foltr.lab.figures import figures as catalogue
-    from foltr.lab.runs.progress import chapter, reproduced
-
-    if list_ or not ids:
-        figures = [catalogue.read(name) for name in catalogue.ids()]
-        if json_:
-            print_json([{"id": f.id, "title": f.title, "source": f.source} for f in figures])
-            return
-        table = Table.grid(padding=(0, 2))
-        table.add_column(no_wrap=True)
-        for figure in figures:
-            table.add_row(figure.id, figure.title)
-        out.print(table, highlight=False)
-        if not list_:
+    listed = chosen.list_ or not chosen.ids
+    require("lab", *([] if listed else ["report"]))
+    if listed:
+        _list_figures(chosen.json_)
+        if not chosen.list_:
             raise InputError("name a figure, such as: foltr reproduce fpdgd/table2 --quick")
         return
-    chosen = [[catalogue.read(one) for one in catalogue.chosen(name)] for name in ids]
-    how: dict[str, Any] = {
-        "quick": quick,
-        "only": only or [],
-        "seeds": seeds,
-        "folds": folds,
-        "jobs": jobs,
-        "quiet": json_,
-    }
+    from foltr.lab.figures.figures import chosen_ids, read_figure
+    from foltr.lab.runs.progress import Request, chapter, reproduced
+
+    names = chosen.ids or []
+    request = Request(chosen.quick, tuple(chosen.only or ()), chosen.seeds, chosen.folds, chosen.jobs, chosen.json_)
     answers: list[dict[str, Any]] = []
-    for name, figures in zip(ids, chosen, strict=True):
+    for name, figures in [(name, [read_figure(one) for one in chosen_ids(name)]) for name in names]:
+        one_figure = len(figures) == 1
         answers += (
-            [reproduced(figures[0], folder, **how)] if len(figures) == 1 else chapter(name, figures, folder, **how)
+            [reproduced(figures[0], chosen.folder, request)]
+            if one_figure
+            else chapter(name, figures, chosen.folder, request)
         )
-    if json_:
+    if chosen.json_:
         print_json(answers[0] if len(answers) == 1 else answers)
+
+
+def _list_figures(json_: bool) -> None:
+    from rich.table import Table
+
+    from foltr.lab.figures.figures import figure_ids, read_figure
+
+    figures = [read_figure(name) for name in figure_ids()]
+    if json_:
+        print_json([{"id": f.id, "title": f.title, "source": f.source} for f in figures])
+        return
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    for figure in figures:
+        table.add_row(figure.id, figure.title)
+    out.print(table, highlight=False)
 
 
 @app.command()
@@ -235,13 +239,13 @@ def bench(
 ) -> None:
     """Measure speed against a NumPy reference and against this machine's memory bandwidth."""
     require("lab")
-    from foltr.lab.bench.bench import measure, shown
+    from foltr.lab.bench.bench import measure, report_lines
 
     measured = measure(smoke=smoke, large=large, say=lambda words: err.print(words, style="dim", highlight=False))
     if json_:
         print_json(measured)
     else:
-        out.print(shown(measured))
+        out.print(report_lines(measured))
 
 
 @data_app.command("list")

@@ -1,8 +1,10 @@
 """What all commands share: consoles, the `--json` option and its output, and the check that an extra is installed."""
 
+import inspect
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from rich.console import Console
@@ -20,6 +22,31 @@ EXTRAS = {
     "report": ("matplotlib", "jinja2"),
     "text": ("snowballstemmer",),
 }
+
+
+def with_options(options: Any) -> Callable[[Callable[[Any], None]], Callable[..., None]]:
+    """A command whose options are the fields of a NamedTuple, which it gets as its one argument."""
+
+    def decorated(function: Callable[[Any], None]) -> Callable[..., None]:
+        def command(**given: Any) -> None:
+            function(options(**given))
+
+        hints = get_type_hints(options, include_extras=True)
+        signature = [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=options._field_defaults.get(name, inspect.Parameter.empty),
+                annotation=hints[name],
+            )
+            for name in options._fields
+        ]
+        command.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]  # typer reads both
+        command.__annotations__ = hints
+        command.__doc__ = function.__doc__
+        return command
+
+    return decorated
 
 
 def print_json(content: Any) -> None:

@@ -2,17 +2,16 @@
 
 import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from foltr.cli.output import print_json
+from foltr.cli.output import Json, print_json, with_options
 
 app = typer.Typer(no_args_is_help=True, help="Organisations with their own documents: sketches, queries, one ranker.")
 
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else there.")]
 Key = Annotated[Path, typer.Option("--key", help="File of the hash key that the parties share.", show_default=False)]
 Parties = Annotated[int, typer.Option("--parties", min=1, help="Number of organisations.")]
 Queries = Annotated[int, typer.Option("--queries", min=1, help="Maximum number of training queries.")]
@@ -102,26 +101,32 @@ def query(
     _say(f"Of 100,000 words {describe_anonymity(answer.result.anonymity_set_size)}.")
 
 
+class Training(NamedTuple):
+    """Options of `foltr silo train`."""
+
+    corpus: Annotated[str, typer.Argument(help="Such as nfcorpus, vaswani, docstrings.", show_default=False)]
+    parties: Parties = 4
+    queries: Queries = 200
+    noise: Noise = "none"
+    epsilon: Epsilon = 0.5
+    real_rows: Annotated[int, typer.Option("--real-rows", min=1, help="Rows of 30 with the word's columns.")] = 30
+    loss: Annotated[str, typer.Option("--loss", help="pointwise, pairwise or listwise.")] = "pointwise"
+    stem: Annotated[bool, typer.Option("--stem", help="English stems (needs snowballstemmer).")] = False
+    stop: Annotated[bool, typer.Option("--stop", help="Remove English stop words.")] = False
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the division, keys, noise and training.")] = 1
+    json_: Json = False
+
+
 @app.command("train")
-def train(
-    corpus: Annotated[str, typer.Argument(help="Such as nfcorpus, vaswani, docstrings.", show_default=False)],
-    parties: Parties = 4,
-    queries: Queries = 200,
-    noise: Noise = "none",
-    epsilon: Epsilon = 0.5,
-    real_rows: Annotated[int, typer.Option("--real-rows", min=1, help="Rows of 30 with the word's columns.")] = 30,
-    loss: Annotated[str, typer.Option("--loss", help="pointwise, pairwise or listwise.")] = "pointwise",
-    stem: Annotated[bool, typer.Option("--stem", help="English stems (needs snowballstemmer).")] = False,
-    stop: Annotated[bool, typer.Option("--stop", help="Remove English stop words.")] = False,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the division, keys, noise and training.")] = 1,
-    json_: Json = False,
-) -> None:
+@with_options(Training)
+def train(chosen: Training) -> None:
     """Compare BM25, Local, Local+, Global, CS-F-LTR, FPDGD and pooled rankers."""
-    _check(noise, epsilon, loss)
-    setup = {"noise": noise, "epsilon": epsilon, "real_rows": real_rows, "sgd": {"loss": loss}}
-    setup |= {"words": {"stem": stem, "stop": stop}}
-    result = _trained(_federation(corpus, seed=seed, parties=parties, queries=queries, **setup))
-    if json_:
+    _check(chosen.noise, chosen.epsilon, chosen.loss)
+    given = chosen._asdict()
+    setup = {name: given[name] for name in ("parties", "queries", "noise", "epsilon", "real_rows")}
+    setup |= {"sgd": {"loss": chosen.loss}, "words": {"stem": chosen.stem, "stop": chosen.stop}}
+    result = _trained(_federation(chosen.corpus, seed=chosen.seed, **setup))
+    if chosen.json_:
         print_json(result)
         return
     _show_training(result)
@@ -145,7 +150,7 @@ def _federation(name: str, *, seed: int = 1, **setup: Any) -> Any:
     from foltr.lab.silo.training import simulate
     from foltr.silo.parties import Setup
 
-    corpus = corpora.load(name)
+    corpus = corpora.load_corpus(name)
     with _err.status(f"sketching {len(corpus.ids):,} documents"):
         return simulate(corpus, msgspec.convert({"kind": "train", **setup}, Setup), seed=seed)
 

@@ -1,10 +1,11 @@
-"""Aggregators turn the updates of a round into one delta; here their contract, FedAvg, and where to find the others.
+"""The contract of aggregators, which combine the updates of a round into one delta, and FedAvg.
 
 An aggregator is a frozen struct that is called with (values [n, P], weights [n], *, num_byzantine) and returns [P].
 Values are deltas: what each client would add to the model that the round began with. Weights are the interactions
-behind each, `num_byzantine` is the number of attackers among the n clients that it is to withstand. Rows with NaN or
-infinity are left out (`finite_rows`); when no row is left, the result is the zero vector. Aggregators are total: what
-`check_aggregator` refuses still gives a defined, weaker result. `foltr.testing.check_aggregator` tests all this.
+behind each; `num_byzantine` is the number of attackers among the n clients that the aggregator tolerates. Rows with
+NaN or infinity are left out (`finite_rows`); when no row is left, the result is the zero vector. Aggregators are total:
+with more attackers than `check_num_byzantine` admits they still return a defined result, without the guarantee.
+`foltr.testing.check_aggregator` tests this contract.
 
 Source of FedAvg: McMahan et al. 2017. `robust`, `krum` and `geometric_median` name theirs.
 
@@ -28,15 +29,15 @@ class Aggregator(Protocol):
 
     `translation_equivariant = True`: adding one vector to all values adds it to the result;
     `has_ties(n, num_byzantine)`: clients tie by construction, so that their order decides the result;
-    `requirement`: what max_byzantine rests on, for error messages.
+    `requirement`: the condition behind max_byzantine, for error messages.
     """
 
-    sees: ClassVar[Literal["sum", "single"]]  # "sum": needs no more than the weighted sum, as secure aggregation gives
+    sees: ClassVar[Literal["sum", "single"]]  # "sum": needs only the weighted sum, which secure aggregation provides
 
     def __call__(self, values: Array, weights: Array, *, num_byzantine: int) -> Array: ...
 
     def max_byzantine(self, n: int) -> int:
-        """The most attackers that it withstands among n clients; below 0 where even none is too many."""
+        """The largest number of attackers that it tolerates among n clients; negative if n is too small."""
         ...
 
 
@@ -58,22 +59,22 @@ def aggregator_kind(name: str) -> Any:
     return registry.kind("aggregator", name)
 
 
-def check_aggregator(aggregator: Aggregator, clients: int, num_byzantine: int) -> None:
-    """Refuses more attackers than the aggregator withstands among so many clients."""
-    name, most = msgspec.to_builtins(aggregator)["kind"], aggregator.max_byzantine(clients)
-    if most < 0:
+def check_num_byzantine(aggregator: Aggregator, clients: int, num_byzantine: int) -> None:
+    """Refuses more attackers than the aggregator tolerates among this many clients."""
+    name, limit = msgspec.to_builtins(aggregator)["kind"], aggregator.max_byzantine(clients)
+    if limit < 0:
         raise SpecError(
             f"aggregator {name!r} cannot work with {clients} clients; use at least 3, or aggregator 'fedavg'"
         )
-    if not 0 <= num_byzantine <= most:
+    if not 0 <= num_byzantine <= limit:
         raise SpecError(
             f"aggregator {name!r} with {clients} clients cannot assume {num_byzantine} attackers "
-            f"(it needs {getattr(aggregator, 'requirement', 'm < n / 2')}); use 0 to {most}, or more clients"
+            f"(it needs {getattr(aggregator, 'requirement', 'm < n / 2')}); use 0 to {limit}, or more clients"
         )
 
 
 def minority(n: int) -> int:
-    """The most clients that are fewer than half."""
+    """The largest minority of n clients."""
     return (n - 1) // 2
 
 
@@ -95,8 +96,8 @@ def finite_rows(values: Array, weights: Array, num_byzantine: int) -> tuple[Arra
     """Finite rows [k, P] with their weights [k], and how many attackers may be among them.
 
     A row with NaN or infinity is left out as if that client had not taken part, and one attacker less is assumed,
-    since no honest client sends it. This keeps what `check_aggregator` asks for: while no more rows are left out than
-    attackers were assumed, n - 1 clients with m - 1 attackers satisfy whatever n clients with m did.
+    since no honest client sends it. `check_num_byzantine` still holds: as long as no more rows are left out than
+    attackers were assumed, n - 1 clients with m - 1 attackers satisfy the bound that n clients with m did.
     """
     rows = np.ascontiguousarray(values, dtype=np.float64)
     numbers: Array = np.isfinite(rows)

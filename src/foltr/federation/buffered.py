@@ -1,18 +1,18 @@
 """Buffered asynchronous rounds: the server releases a new model whenever enough updates have arrived.
 
 Source: Nguyen et al. 2022, "Federated learning with buffered asynchronous aggregation" (FedBuff). A client trains from
-the model that was current when it began, and sends when it has made its searches; the server waits for `buffer`
-updates, scales each by a weight of its staleness (releases since the model it started from), averages, and steps.
+the model that was current when it began, and sends its update after its searches; the server waits for `buffer`
+updates, scales each by a staleness weight (releases since the model it started from), averages, and steps.
 
 When people search is simulated: rates differ between clients (log-normal), and the intensity of each follows the day,
-rate * (1 + day_rhythm * cos(2 pi (t - peak))), with t in days. Nothing of this depends on data or models, so who is in
-which release is known before the first.
+rate * (1 + day_rhythm * cos(2 pi (t - peak))), with t in days. None of this depends on data or models, so the
+members of every release are known before the first.
 
-One release holds at most one update of a client: what a person does in the meantime waits for the next. So the
+One release holds at most one update of a client: a second one waits for the next release. So the
 sensitivity of a release to one user is one clip, as in synchronous rounds. `max_releases` caps how often a client takes
-part: people who search more often would else spend more privacy than the noise was sized for.
+part: people who search more often would otherwise spend more privacy than the noise is calibrated for.
 
-Differs from the paper: the buffer holds a client once; clients are never idle, they begin again when they have sent.
+Differs from the paper: the buffer holds a client once; clients are never idle: they start again after sending.
 """
 
 import heapq
@@ -30,7 +30,7 @@ _PEAK = 0.6  # of a day, when people search most: early afternoon
 
 
 class Arrivals(NamedTuple):
-    """When people search."""
+    """The arrival process of searches."""
 
     clients: int
     interactions: int | tuple[int, ...]  # searches behind an update
@@ -60,7 +60,7 @@ def buffered(arrivals: Arrivals, *, buffer: int, releases: int, max_releases: in
     return Schedule(range(1, releases + 1), members, fixed=False)
 
 
-def _filled(arrivals: Arrivals, buffer: int, releases: int, most: int | None) -> tuple[Array, Array]:
+def _filled(arrivals: Arrivals, buffer: int, releases: int, max_releases: int | None) -> tuple[Array, Array]:
     """[releases, buffer] clients in rising order, and the version that each started from."""
     rates = client_rates(arrivals)
     needed = interactions_of(np.arange(arrivals.clients), arrivals.interactions)
@@ -75,13 +75,13 @@ def _filled(arrivals: Arrivals, buffer: int, releases: int, most: int | None) ->
             if not queue:
                 raise SpecError("no client is left who may take part; use a larger privacy.releases or fewer releases")
             time, client = heapq.heappop(queue)
-            if client in inside:  # has finished again: waits for the next release
+            if client in inside:  # its second update waits for the next release
                 waiting.append((time, client))
                 continue
             inside[client] = int(begun[client])
             sent[client] += 1
             begun[client] = release
-            if most is None or sent[client] < most:
+            if max_releases is None or sent[client] < max_releases:
                 finish = _finish(time, arrivals, rates[client], int(needed[client]), client, int(sent[client]))
                 heapq.heappush(queue, (finish, client))
         for late in waiting:

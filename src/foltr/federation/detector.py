@@ -1,24 +1,24 @@
-"""Detector of attacks over rounds, so that a robust aggregator, which costs quality, is used only once one is seen.
+"""Detector of attacks over rounds: a robust aggregator, which costs quality, is used only after a detection.
 
 S2 section 5.7 finds that robust aggregators cost quality where nobody attacks and asks for such a detector; the method
 is this project's own. One delta of a client comes from a few clicks and is nearly all noise, so averages over about the
 last 100 rounds are judged. Four traits of a client:
 
     agreement     mean cosine between its delta and the coordinate-wise median delta: copies of one crafted update agree
-                  more with the median than anybody honest, since they are part of it
+                  more with the median than honest updates, since they are part of it
     length        mean logarithm of its delta's norm over the median norm: stretched or shrunken deltas
-    direction     cosine between its averaged delta and the median of averaged deltas: whoever pulls the other way,
-                  which only shows once the noise is averaged out (sign flipping, poisoned clicks)
-    persistence   logarithm of its averaged delta's norm over the median: whoever always pulls the same way, while
-                  honest deltas cancel out
+    direction     cosine between its averaged delta and the median of averaged deltas: clients that push in the opposite
+                  direction, visible only after the noise is averaged out (sign flipping, poisoned clicks)
+    persistence   logarithm of its averaged delta's norm over the median: clients that always push in the same
+                  direction, while honest deltas cancel out
 
 A client's score is the largest distance of a trait from the median client's, in units of the spread between clients
 (MAD) and of a floor: how far honest users with different click models were apart in trials. A score above 6 raises the
 alarm. Median and MAD hold while fewer than half of the clients attack. O(n P) a round; judged every tenth round.
 
-Deltas of length 0 have no cosine and no length and are passed over there. A client that sends NaN or infinity scores
-infinity at once. The same clients take part in every round, in the same order. Not seen: what looks honest, such as
-one LIE attacker, which sends its own update.
+Deltas of length 0 have no cosine and no log length and are left out of both. A client that sends NaN or infinity scores
+infinity at once. The same clients take part in every round, in the same order. Not detected: attackers whose updates
+look honest, such as one LIE attacker, which sends its own update.
 
 Floors, memory and level were chosen on trials with FedAvg, 10 clients, 5 interactions, synthetic data of MQ2007's
 shape. False alarms on data not used for choosing (MQ2007, 85 % sample, and MQ2008; three kinds of users, five folds,
@@ -30,7 +30,7 @@ knowledge; Fang by two with partial knowledge among informational users; sign fl
 agree least; poisoned clicks by four of ten among these; and what changes nothing (one attacker of Fang's or min-max
 with partial knowledge).
 
-Differs from the paper: there is none.
+Differs from the paper: there is no paper.
 """
 
 from collections.abc import Callable
@@ -51,7 +51,7 @@ _TO_SD = 1.4826  # of a normal distribution, from its MAD
 
 
 class DetectorState(NamedTuple):
-    """What is remembered of the rounds so far."""
+    """Statistics of the rounds so far."""
 
     rounds: int
     moved: Array  # [n] rounds in which the client sent a delta other than zero
@@ -76,7 +76,7 @@ def observe(state: DetectorState, deltas: Array) -> tuple[DetectorState, bool]:
         )
     rounds, workspace = state.rounds + 1, workspace_for(*deltas.shape)
     moved, habits, average = state.moved.copy(), state.habits.copy(), state.average.copy()
-    newest = max(1.0 / rounds, MEMORY)  # a plain mean at first, later one that forgets
+    newest = max(1.0 / rounds, MEMORY)  # a plain mean at first, later an exponential one
     follow(deltas, newest, MEMORY, workspace, moved, habits, average)
     judged = _scores(habits, average, moved, workspace) if rounds % EVERY == 0 else state.score
     score = np.where(workspace.finite, judged, np.inf)

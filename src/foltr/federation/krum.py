@@ -106,7 +106,9 @@ def pairwise_distances(rows: Array) -> Array:
         aggregation.pairwise_distances(rows, distances)
         return distances
     distances[:] = 0.0
-    with np.errstate(over="ignore", invalid="ignore"):  # squares of huge updates: handled by name below
+    with np.errstate(
+        over="ignore", invalid="ignore"
+    ):  # overflowing squares become inf and NaN, which are replaced below
         for first in range(0, rows.shape[1], _COLUMNS):
             part = rows[:, first : first + _COLUMNS]
             distances += part @ part.T
@@ -114,7 +116,7 @@ def pairwise_distances(rows: Array) -> Array:
         distances *= -2.0
         distances += squares[:, None]
         distances += squares
-        distances[np.isnan(distances)] = np.inf  # too far for squares: infinitely far
+        distances[np.isnan(distances)] = np.inf  # inf - inf: infinitely far
         distances[distances < _ROUNDING * (squares[:, None] + squares)] = 0.0
     return np.sqrt(distances, out=distances)
 

@@ -1,4 +1,4 @@
-"""Rankers that are not all alike: what a client keeps for itself, and what it shares.
+"""Personalised rankers: what each client stores locally, and what it shares.
 
     none        everybody has the shared ranker (FedAvg)
     fedper      the output layer never leaves the client, the hidden layer is shared (Arivazhagan et al. 2019; S2 4.2.2)
@@ -11,7 +11,7 @@
 All clients take part in every round.
 
 Differs from the paper: clusters are found once, by average linkage of the cosine of what clients learnt in the first
-rounds, as many as the spec says; Sattler et al. split in two again and again by a threshold.
+rounds, as many as the spec says; Sattler et al. bisect repeatedly by a threshold.
 """
 
 from collections.abc import Callable
@@ -53,7 +53,7 @@ class Offset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
 
 class Clusters(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="clusters"):
     count: Annotated[int, msgspec.Meta(ge=2)] = 2
-    together: Annotated[int, msgspec.Meta(ge=1)] = 100  # rounds before they part
+    together: Annotated[int, msgspec.Meta(ge=1)] = 100  # rounds before clustering
 
     def models(self, state: PersonalState, deltas: Array, weights: Array, ranker: Any, round: int) -> PersonalState:  # noqa: ARG002
         learnt, trained = state.learnt + deltas, state.models + deltas
@@ -79,7 +79,7 @@ def init_state(start: Array, clients: int) -> PersonalState:
 
 
 def personalization(kind: Any, ranker: Any) -> Callable[[ServerState, Updates], ServerState]:
-    """The server's step where clients have rankers of their own; a newcomer gets the mean of what they trained."""
+    """The server's step with personal rankers; a new client gets the mean of the trained ones."""
 
     def step(state: ServerState, updates: Updates) -> ServerState:
         shared = _mean(state.personal.models + updates.values, updates.weights)
@@ -91,7 +91,7 @@ def personalization(kind: Any, ranker: Any) -> Callable[[ServerState, Updates], 
 
 
 def clusters(learnt: Array, count: int) -> Array:
-    """[clients] cluster of each: average linkage of the cosine distances; one that learnt nothing is like nobody."""
+    """[clients] cluster of each: average linkage of the cosine distances; a zero delta has distance 1 to all."""
     from scipy.cluster.hierarchy import fcluster, linkage
 
     norms = np.linalg.norm(learnt, axis=1, keepdims=True)

@@ -1,7 +1,7 @@
-"""What a federation will release about whom. Nothing here depends on data: it is known before the first round.
+"""The planned releases of a federation. They do not depend on data, so they are known before the first round.
 
-A round is held back when one of its clients could not afford it: people then go on searching with the ranker they
-have, and nothing of them leaves.
+A round is refused when it would exceed the budget of one of its clients: clients then go on searching with their
+current ranker and send nothing.
 """
 
 from typing import Any, NamedTuple
@@ -28,9 +28,9 @@ def protection_of(
     mechanism: Any, *, clients: int, cohort: int | None, round_robin: bool, rounds: int, parameters: int,
     outcomes: int = 0,
 ) -> Protection:  # fmt: skip
-    """The mechanism with its event and an empty ledger; noise is sized for the releases that a user takes part in."""
-    most = max_participation(clients, cohort, round_robin=round_robin, rounds=rounds)
-    releases = getattr(mechanism, "releases", None) or most
+    """The mechanism with its event and an empty ledger; noise is calibrated to the releases of one user."""
+    participation = max_participation(clients, cohort, round_robin=round_robin, rounds=rounds)
+    releases = getattr(mechanism, "releases", None) or participation
     context = ReleaseContext(cohort or clients, releases, parameters, outcomes)
     event = mechanism.event(context)
     if event is None:
@@ -41,7 +41,7 @@ def protection_of(
 
 
 def planned(protection: Protection, schedule: Schedule, clients: int) -> Releases:
-    """The ledger's answers over a whole schedule, without training anybody."""
+    """The ledger's admissions over a whole schedule, without training."""
     assert protection.event is not None
     ledger = None if protection.ledger is None else ledgers.begin(
         clients, delta=protection.ledger.delta, budget=protection.ledger.budget, events=(protection.event,)

@@ -1,4 +1,4 @@
-"""The one place where a round is written: send, train, transform, admit, aggregate, step. Yields after each round.
+"""The round: send, train, transform, admit, aggregate, step. `run_rounds` yields a result after each.
 
 Sources: S0 Algorithms 2 and 3 (FedAvg), S1 section 3.1 (FOLtR-ES), S2 chapters 4 to 6.
 
@@ -27,22 +27,22 @@ class Engine(Protocol):
     """Where clients run: in plain Python, in machine code, over a click log, or across a network."""
 
     def prepare(self, members: Members) -> Any:
-        """A cohort as `local_updates` takes it, made once where the same clients take part in every round."""
+        """A cohort as `local_updates` takes it, prepared once where the same clients take part in every round."""
         ...
 
     def local_updates(
         self, models: Array, cohort: Any, round: int, release: "Release | None"
     ) -> tuple[Updates, OnlineMetrics]:
-        """What `client.local_update` makes of every client of the cohort, as one batch.
+        """The updates of `client.local_update` for every client of the cohort, as one batch.
 
         `models` is [P], or [n, P] where clients have rankers of their own; `round` addresses random streams. Without a
-        release nothing leaves, so nothing is protected.
+        release the updates are not protected.
         """
         ...
 
 
 class Release(NamedTuple):
-    """What clients are told about protecting their updates."""
+    """The parameters of a release that the server sends to clients."""
 
     state: Any  # of the mechanism, such as the clip
     event: Event | None
@@ -58,7 +58,7 @@ class Protection(NamedTuple):
     """The mechanism that the engine's clients apply, and the ledger that admits every release before it happens."""
 
     mechanism: Any = NoPrivacy()
-    event: Event | None = None  # what one round is worth; None: nothing protects it
+    event: Event | None = None  # the privacy event of one round; None: no protection
     ledger: Ledger | None = None
     context: ReleaseContext = ReleaseContext(1, 1, 1)
 
@@ -99,7 +99,7 @@ def run_rounds(
         updates, online = engine.local_updates(models, cohort, schedule.address + round, release)
         if members.base_versions is not None:
             updates = updates._replace(base_versions=members.base_versions)
-        if not released:  # people go on searching with the ranker they have, and nothing of them leaves
+        if not released:  # clients go on searching with their current ranker and send nothing
             state = state._replace(version=state.version + 1)
         elif personalization is not None:
             state = personalization(state, updates)
@@ -122,7 +122,7 @@ def _models(state: ServerState, members: Members, versions: dict[int, Array]) ->
 
 
 def admit(protection: Protection, clients: Array) -> bool:
-    """Asks the ledger for a release about these clients, and charges it; True where no ledger is kept."""
+    """Asks the ledger for a release about these clients, and charges it; True without a ledger."""
     if protection.ledger is None or protection.event is None:
         return True
     if not ledgers.admits(protection.ledger, protection.event, clients):
@@ -132,7 +132,7 @@ def admit(protection: Protection, clients: Array) -> bool:
 
 
 def _extra(updates: Updates, state: ServerState, protection: Protection) -> tuple[Updates, ServerState]:
-    """Coordinates that a mechanism appends to a delta decide its next state and end here."""
+    """Removes the coordinates that a mechanism appended to a delta and updates its state by them."""
     width = len(state.parameters)
     if protection.mechanism.acts_on != "delta" or updates.values.shape[1] == width:
         return updates, state

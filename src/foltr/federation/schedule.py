@@ -1,6 +1,6 @@
 """Who takes part in which round, with how many interactions: public functions of registry, seed and round.
 
-A `Schedule` is what tells one federation from another: everybody in every round, random cohorts, cohorts by
+A `Schedule` describes participation: everybody in every round, random cohorts, cohorts by
 round robin, everybody but those who are forgotten, or the stored rounds of a replay.
 """
 
@@ -68,7 +68,7 @@ def random_cohort(clients: int, size: int | None, *, seed: int, round: int) -> A
 
 
 def round_robin_cohort(clients: int, size: int, *, seed: int, round: int) -> Array:
-    """Cohorts in turn: nobody takes part again before everybody has.
+    """Cohorts by round robin: nobody takes part again before everybody has.
 
     Those who are left over when the clients do not divide evenly pause until the next cycle.
     """

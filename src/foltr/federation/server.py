@@ -1,4 +1,4 @@
-"""The server's state and its optimisers: add the aggregated delta, or climb a gradient with Adam."""
+"""The server's state and its optimisers: add the aggregated delta, or ascend a gradient with Adam."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
@@ -15,7 +15,7 @@ class ServerState(NamedTuple):
     version: int  # rounds so far
     parameters: Array  # [P]
     moments: Array  # [2, P] of Adam; zeros where the server does not use it
-    mechanism_state: Any = None  # what clients are told, such as the clip
+    mechanism_state: Any = None  # the mechanism state that clients receive, such as the clip
     personal: Any = None  # `personalization.PersonalState` where clients have rankers of their own
 
 
@@ -33,14 +33,14 @@ def add(state: ServerState, delta: Array) -> ServerState:
 
 
 def adam(learning_rate: float) -> ServerOptimizer:
-    """One step of Adam uphill."""
+    """One ascent step of Adam."""
 
     def step(state: ServerState, gradient: Array) -> ServerState:
         version = state.version + 1
         mean = _BETA_1 * state.moments[0] + (1 - _BETA_1) * gradient
         square = _BETA_2 * state.moments[1] + (1 - _BETA_2) * gradient**2
         update = mean / (1 - _BETA_1**version) / (np.sqrt(square / (1 - _BETA_2**version)) + _EPSILON)
-        with np.errstate(over="ignore"):  # diverging parameters are reported by whoever trains
+        with np.errstate(over="ignore"):  # callers report diverging parameters
             parameters = state.parameters + learning_rate * update
         return state._replace(version=version, parameters=parameters, moments=np.stack([mean, square]))
 
@@ -48,7 +48,7 @@ def adam(learning_rate: float) -> ServerOptimizer:
 
 
 def server_optimizer(learner: Any) -> ServerOptimizer:
-    """The one that a learner names."""
+    """The optimiser that a learner names."""
     return adam(learner.learning_rate) if learner.server_optimizer == "adam" else add
 
 

@@ -1,4 +1,4 @@
-"""What a run leaves, and the only thing that reporting reads.
+"""The records of a run on disk; reporting reads nothing else.
 
     runs/<hash>/manifest.json   `Manifest`: spec, settings, data, versions, machine, times, verdicts
     runs/<hash>/rows.parquet    setting, fold, seed, round, metric, client, value
@@ -39,7 +39,7 @@ class Data(msgspec.Struct, frozen=True, kw_only=True):
     documents: int | None = None
     features: int | None = None
     grades: int | None = None
-    shorter_than_k: int = 0  # lists with fewer documents than a user sees
+    shorter_than_k: int = 0  # lists with fewer than k documents
 
 
 class SettingRecord(msgspec.Struct, frozen=True):
@@ -165,7 +165,7 @@ class ComparisonRow(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-class Comparison(msgspec.Struct, frozen=True):
+class ComparisonTable(msgspec.Struct, frozen=True):
     """A table of two methods side by side; its title reads "A against B"."""
 
     title: str
@@ -173,12 +173,12 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """What ran, on which data and machine, and what it says about a paper."""
+    """Settings, data, machine, and the verdicts about a paper."""
 
     run: str = ""
     name: str = ""
     quick: bool = False
-    chosen: str = ""  # options of the command that left something out
+    chosen: str = ""  # options of the command that reduced the figure
     spec_toml: str = ""
     spec: dict[str, Any] = {}
     settings: list[SettingRecord] = []
@@ -190,7 +190,7 @@ class Manifest(msgspec.Struct, frozen=True):
     figure: FigureRecord | None = None
     verdicts: list[Verdict] = []
     claims: list[Claim] = []
-    comparisons: list[Comparison] = []
+    comparisons: list[ComparisonTable] = []
     remarks: list[str] = []
 
 
@@ -201,7 +201,7 @@ class Run(NamedTuple):
 
 
 def read(folder: Path) -> Run:
-    """A finished run, as it lies on disk."""
+    """A finished run, read from disk."""
     manifest, rows = folder / "manifest.json", folder / "rows.parquet"
     if not manifest.is_file() or not rows.is_file():
         raise StorageError(
@@ -262,7 +262,7 @@ _COLUMNS = [*_KEY, "metric", "client", "value"]
 
 
 def _last(rows: Rows) -> Rows:
-    """Metrics of the final ranker, the whole discounted sum, and other metrics of the end."""
+    """Metrics of the final ranker, the final discounted sum, and other final metrics."""
     final = rows.filter(~pl.col("metric").is_in(ONLINE))
     return final.sort("round").group_by([*_KEY, "metric", "client"]).agg(pl.col("value").last()).select(_COLUMNS)
 

@@ -1,4 +1,4 @@
-"""FOLtR-ES: try a random neighbour of the ranker, report how users liked it, move towards the liked ones.
+"""FOLtR-ES: evolution strategies; clients report the objective of a perturbed ranker, the server steps by Adam.
 
 Source: S1 sections 3.1-3.3. A client draws a public seed, perturbs theta by sigma * N(0, I),
 ranks by score, measures an objective on the clicks of each interaction, and sends (seed, mean of the objective).
@@ -6,9 +6,8 @@ Antithetic: the first half of the interactions with +e, the second half with -e,
 gradient is 1 / (2 sigma^2 n) * sum e (f+ - f-), and Adam takes the step.
 
 Differs from the paper: queries, clicks and privatisation have streams of their own, independent of the public seed.
-`streams = "shared_rng"` studies the fault of the authors' program: there queries and clicks are read from the
-perturbation's stream, from its beginning, so that what a user asks and clicks is correlated with where the ranker was
-moved.
+`streams = "shared_rng"` reproduces a fault of the authors' program: queries and clicks are read from the beginning of
+the perturbation's stream, so that they are correlated with the perturbation.
 """
 
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
@@ -22,7 +21,7 @@ from foltr.types import Array, Interaction, Model, Updates
 
 
 class FoltrEsState(NamedTuple):
-    """A client between two steps."""
+    """The state of a client between two steps."""
 
     model: Array  # [P] as sent
     change: Array  # [P] sigma times the public perturbation
@@ -99,7 +98,7 @@ def outcomes(objective: str, k: int) -> Array:
 
 
 def outcome_of(clicks: Array, objective: str) -> int:
-    """Which of the outcomes these clicks are."""
+    """The index of the outcome of these clicks."""
     clicked = np.flatnonzero(clicks[:10])
     if objective == "max_rr":
         return int(clicked[0]) + 1 if clicked.size else 0

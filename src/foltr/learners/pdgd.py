@@ -9,10 +9,10 @@ swapped; with the pair at ranks i < j, e = exp(score) and D_t the normalizer ove
 
 so no tensor over documents is needed. All factors lie on the same side of 1, so nothing cancels.
 
-FedProx (Li et al. 2020): with `prox_mu` each step is also pulled back towards the round's start.
+FedProx (Li et al. 2020): `prox_mu` adds the penalty prox_mu / 2 * ||theta - start of the round||^2.
 
 Differs from the paper: negatives stop ONE below the last click (the authors' program; the paper does not say).
-`negatives = "all-shown"` takes every document that was shown and not clicked (S4). Pair weights of an interaction that
+`negatives = "all-shown"` takes every displayed document without a click (S4). Pair weights of an interaction that
 an older model ranked use the scores as shown; `pair_scores = "current"` scores the list with the current model.
 """
 
@@ -26,7 +26,7 @@ from foltr.types import Array, Interaction, Model, Updates
 
 
 class PdgdState(NamedTuple):
-    """A client between two steps."""
+    """The state of a client between two steps."""
 
     start: Array  # [P] the model that it was sent
     parameters: Array  # [P]
@@ -73,7 +73,7 @@ def preferences(clicks: Array, negatives: str = "one-below-last-click") -> list[
     if clicked.size == 0:
         return []
     reach = len(clicks) if negatives == "all-shown" else min(clicked[-1] + 2, len(clicks))
-    return [(int(w), lost) for w in clicked for lost in range(reach) if not clicks[lost]]
+    return [(int(positive), rank) for positive in clicked for rank in range(reach) if not clicks[rank]]
 
 
 def swap_weight(scores: Array, ranking: Array, one: int, other: int) -> float:
@@ -84,7 +84,7 @@ def swap_weight(scores: Array, ranking: Array, one: int, other: int) -> float:
         remaining = np.delete(scores, ranking[:rank])
         shift = remaining.max()
         normalizer = np.exp(remaining - shift).sum()
-        # exp may overflow to infinity where the upper document towers over all that remain: rho is then 0
+        # exp may overflow to infinity where the upper score far exceeds the others: rho is then 0
         with np.errstate(over="ignore"):
             higher, lower = np.exp(scores[ranking[[i, j]]] - shift)
             odds *= max(normalizer - lower, 0.0) / normalizer + higher / normalizer
@@ -92,7 +92,7 @@ def swap_weight(scores: Array, ranking: Array, one: int, other: int) -> float:
 
 
 def list_weights(interaction: Interaction, negatives: str = "one-below-last-click") -> Array:
-    """[k] how much each shown document's score should rise or fall."""
+    """[k] weight of each displayed document in the gradient."""
     weights = np.zeros(len(interaction.ranking))
     scores, ranking = interaction.scores, interaction.ranking
     for positive, negative in preferences(interaction.clicks, negatives):
@@ -107,6 +107,6 @@ def list_weights(interaction: Interaction, negatives: str = "one-below-last-clic
 def gradient(
     interaction: Interaction, ranker: Any, parameters: Array, negatives: str = "one-below-last-click"
 ) -> Array:
-    """The direction that one interaction asks for."""
+    """The gradient of one interaction."""
     weights = list_weights(interaction, negatives)
     return ranker.gradient(parameters, interaction.features[interaction.ranking], weights)

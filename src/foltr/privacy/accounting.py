@@ -1,7 +1,7 @@
-"""From events to epsilon: what all releases about one person are worth together, at a delta.
+"""From events to epsilon: the composition of all releases about one person, at a delta.
 
-Two opinions by dp-accounting: privacy loss distributions (`pld`, nearly exact) and Renyi divergences (`rdp`, an upper
-bound, some percent above). Where both exist they must agree, else nothing is said. What is not known is refused: a
+Two methods of dp-accounting: privacy loss distributions (`pld`, nearly exact) and Renyi divergences (`rdp`, an upper
+bound, some percent above). Where both exist they must agree, else an error is raised. Refused are a
 mechanism without an entry here, noise whose norm is not the one that is clipped, events of different units.
 
 RDP only, because a distribution is not known or too large: `fpdgd`, `discrete-gaussian`, thousands of responses.
@@ -31,7 +31,7 @@ _LARGEST = 4_000_000  # points of a distribution
 
 
 class Spent(NamedTuple):
-    """Epsilon at a delta by both ways; None where a way is not known for these events."""
+    """Epsilon at a delta by both methods; pld is None where no distribution is known."""
 
     pld: float | None
     rdp: float
@@ -43,7 +43,7 @@ class Spent(NamedTuple):
 
 
 def epsilon(events: Mapping[Event, int], delta: float, against: Adversary = "recipients") -> Spent:
-    """What events, each as often as it says, tell an adversary about one person."""
+    """The composed epsilon of events with their counts, against an adversary."""
     counted = tuple((event, times) for event, times in events.items() if times)
     _check(counted, delta)
     if not counted:
@@ -52,12 +52,12 @@ def epsilon(events: Mapping[Event, int], delta: float, against: Adversary = "rec
         return Spent(None, math.inf, delta)
     totals: Counter[Event] = Counter()
     for event, times in counted:
-        totals[_alike(event)] += times
+        totals[_normalized(event)] += times
     return _composed(tuple(totals.items()), delta)
 
 
 def affordable(event: Event, *, budget: float, delta: float, at_most: int) -> int:
-    """How often an event can happen to one person within a budget."""
+    """How many releases of an event one person can take part in within a budget."""
     if _within(event, at_most, budget, delta):
         return at_most
     low, high = 0, at_most
@@ -80,8 +80,8 @@ def _check(counted: tuple[tuple[Event, int], ...], delta: float) -> None:
             raise PrivacyError(f"{event.mechanism}: {times} times; a release happens 0 times or more")
 
 
-def _alike(event: Event) -> Event:
-    """What does not matter to the figure is left out, so that federations of different sizes are reckoned once."""
+def _normalized(event: Event) -> Event:
+    """The event normalised by its bound, so that federations of different sizes share one computation."""
     if event.mechanism in ("gaussian", "laplace"):
         return msgspec.structs.replace(
             event, bound=1.0, noise=multiplier(event), noise_contributors=1, present=1, parameters=1
@@ -101,7 +101,7 @@ def _composed(counted: tuple[tuple[Event, int], ...], delta: float) -> Spent:
         return Spent(0.0, 0.0, delta)
     exact = _by_distribution(counted, delta, upper, dp_accounting.pld.privacy_loss_distribution)
     if exact is not None and not exact <= upper * 1.001 + 1e-3 <= 1.5 * exact + 0.5:
-        raise PrivacyError(f"the two ways to account disagree ({exact:g} and {upper:g}): neither can be believed")
+        raise PrivacyError(f"the two accountants disagree ({exact:g} and {upper:g}); neither result is used")
     return Spent(exact, upper, delta)
 
 
@@ -119,7 +119,7 @@ def _by_distribution(counted: tuple[tuple[Event, int], ...], delta: float, upper
     step = min(_FINEST, upper / 1000 / max(1, sum(times for _, times in others)))
     if not others:
         step = max(_FINEST, upper / _LARGEST * 4)  # one distribution, rounded once
-    all_known = all(event.mechanism in known and not _says_rather_no(event) for event, _ in others)
+    all_known = all(event.mechanism in known and not _mostly_false(event) for event, _ in others)
     if not all_known or 2 * sum(times * pure_epsilon(event) for event, times in others) / step > _LARGEST:
         return None
     # Gaussian releases are one release whose squared multipliers add up; dp-accounting rounds it once
@@ -133,8 +133,8 @@ def _by_distribution(counted: tuple[tuple[Event, int], ...], delta: float, upper
     return float(whole.get_epsilon_for_delta(delta))
 
 
-def _says_rather_no(event: Event) -> bool:
-    """A response that is rather a lie than the truth; dp-accounting knows none such."""
+def _mostly_false(event: Event) -> bool:
+    """A response that is false more often than true; dp-accounting does not support it."""
     return event.mechanism == "randomized-response" and event.noise < 1 / event.outcomes
 
 
@@ -159,9 +159,9 @@ def laplace_divergence(orders: Any, shift: float) -> Any:
 
 
 def _response_divergence(event: Event) -> Any:
-    """Between two true outcomes of a randomised response: they differ in the chances of those two only."""
-    truth, lie = event.noise, (1 - event.noise) / (event.outcomes - 1)
-    there = _ORDERS * math.log(truth) + (1 - _ORDERS) * math.log(lie)
-    back = _ORDERS * math.log(lie) + (1 - _ORDERS) * math.log(truth)
-    rest = math.log(lie * (event.outcomes - 2)) if event.outcomes > 2 else -math.inf
+    """Between two true outcomes of a randomised response: they differ in the probabilities of those two only."""
+    truth, false = event.noise, (1 - event.noise) / (event.outcomes - 1)
+    there = _ORDERS * math.log(truth) + (1 - _ORDERS) * math.log(false)
+    back = _ORDERS * math.log(false) + (1 - _ORDERS) * math.log(truth)
+    rest = math.log(false * (event.outcomes - 2)) if event.outcomes > 2 else -math.inf
     return np.logaddexp(np.logaddexp(there, back), rest) / (_ORDERS - 1)

@@ -6,7 +6,7 @@ theorem 8):
     delta = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu)
 
 Far in the tail both terms are computed from the Mills ratio Phi(-x) / phi(x), in which e^epsilon cancels exactly, so
-the result is good for every epsilon. `accounting` finds the same figures by numerical composition.
+the result is accurate for every epsilon. `accounting` computes the same by numerical composition.
 
 Adaptive clipping (Andrew et al. 2021, algorithm 1): beside its update every client sends one bit, whether the norm of
 the update was within the clip, as 1/2 or -1/2, with a share of noise. Both together are one Gaussian release of the
@@ -23,7 +23,7 @@ from foltr.errors import SpecError
 
 CLIP_LEARNING_RATE = 0.2  # the largest change of the clip's logarithm in a round
 _BIT_NOISE = 1 / 20  # standard deviation of the noise on the sum of bits, over the clients: the paper's choice
-_MARGIN = 1e-3  # numerical composition rounds upwards; with this much more noise it agrees that the target is met
+_MARGIN = 1e-3  # numerical composition rounds upwards; with this much more noise it meets the target too
 _TAIL, _TERMS = 4.0, 60  # from here on a continued fraction of so many terms is exact to the last digits
 
 
@@ -70,7 +70,7 @@ def noise_multiplier(epsilon: float, delta: float, releases: int) -> float:
     if not (0 < epsilon < math.inf and 0 < delta < 1 and releases >= 1):
         raise SpecError(
             f"epsilon {epsilon:g}, delta {delta:g}, {releases} releases: epsilon must be positive and finite, delta "
-            f"between 0 and 1 (a usual choice is 1e-5), and there must be one release at least"
+            f"between 0 and 1 (a usual choice is 1e-5), and releases at least 1"
         )
 
     def exceeds(mu: float) -> bool:

@@ -1,14 +1,14 @@
-"""The privacy card of a setting: the nominal figure, the composed ones, who sees what, and which noise is really there.
+"""The privacy card of a setting: nominal and composed epsilon, what each adversary sees, and who contributes noise.
 
-Plain JSON data: an infinite epsilon is the word "infinite", a figure that nobody knows is null. The sentences for
-people are part of it. Every figure names its adversary, its unit and its adjacency.
+Plain JSON data: an infinite epsilon is the word "infinite", an unknown one is null. Sentences for readers are part of
+the card. Every epsilon states its adversary, its unit and its adjacency.
 
-A user takes part in `max_rounds` rounds at most; the run is the composition of those. Nothing is made smaller because
-clients are sampled. A mechanism that the card does not know (a plug-in) has the figures of the event that it declares;
-without an event the card says that no guarantee is known. What its `describe()` returns is quoted.
+A user takes part in at most `max_rounds` rounds; the epsilon of the run is the composition of those. No amplification
+by sampling is claimed. For a mechanism that the card does not know (a plug-in) it reports the epsilon of the event that
+the mechanism declares; without an event it says that no guarantee is known. The text of `describe()` is quoted.
 
-Differs from the paper: S0 and S1 state the figure of one round and coordinate, or of one interaction; here it is called
-nominal, and stands beside what the same noise is worth to a user over the run.
+Differs from the paper: S0 and S1 state the epsilon of one round and coordinate, or of one interaction; the card calls
+it nominal and states beside it the epsilon of a user over the run.
 """
 
 import math
@@ -24,27 +24,27 @@ from foltr.privacy.events import Event, one_share, pure_epsilon, with_present
 
 DELTA = 1e-5
 INFINITE = "infinite"
-_FEWER = (0.9, 0.5)  # of those who take part, for the figures with missing shares
+_FEWER = (0.9, 0.5)  # fractions of the participants, for epsilons with missing noise shares
 
 AMPLIFICATION = (
-    "Nothing is claimed for the sampling of clients: the server picks them and knows who took part, and so does "
-    "whoever sees them talk."
+    "No amplification by sampling is claimed: the server samples the clients and knows who took part, and so does "
+    "anybody who observes the network."
 )
 SEEDED = (
-    "This is a run of the lab: its noise follows from the seed, and whoever knows the seed can subtract it. The "
-    "figures are those of the mechanism; the run itself is no release."
+    "This is a run of the lab: its noise follows from the seed, and anybody who knows the seed can subtract it. The "
+    "epsilons are those of the mechanism; the run itself is no release."
 )
-_HONEST = (
+_CURIOUS_SERVER = (
     "Secure sums are claimed against an honest-but-curious server only, one that follows the protocol and tries to "
     "learn from what it sees; nothing is claimed against a server that lies to clients."
 )
 SECURE_SUMS = {
-    True: f"Secure aggregation is simulated: the lab adds updates in the clear as if the protocol had run. {_HONEST}",
-    "execute": f"The secure aggregation protocol ran, with server and clients in one process. {_HONEST}",
+    True: f"Secure aggregation is simulated: the lab adds plain updates as if the protocol had run. {_CURIOUS_SERVER}",
+    "execute": f"The secure aggregation protocol ran, with server and clients in one process. {_CURIOUS_SERVER}",
 }
 ADVERSARIES = {
-    "recipients": {"who": "whoever gets the ranker", "sees": "the ranker after every round"},
-    "client": {"who": "another client", "sees": "the same, and knows its own share of the noise"},
+    "recipients": {"who": "recipients of the ranker", "sees": "the ranker after every round"},
+    "client": {"who": "another client", "sees": "the ranker after every round, and knows its own share of the noise"},
     "server": {
         "who": "the server without secure aggregation",
         "sees": "every single message, with one share of the noise",
@@ -58,39 +58,43 @@ ADVERSARIES = {
         "sees": "messages that carry all of their noise",
     },
     "server-plain": {"who": "the server", "sees": "every single message as it is, from which clicks can be read"},
-    "server-values": {"who": "the server", "sees": "how much each user liked which change of the ranker"},
+    "server-values": {
+        "who": "the server",
+        "sees": "the objective values of each user for known perturbations of the ranker",
+    },
     "server-unknown": {"who": "the server", "sees": "messages whose protection is not known"},
-    "centre": {"who": "the one place that learns", "sees": "every search and every click"},
-    "alone": {"who": "anybody else", "sees": "nothing: no update leaves its owner"},
+    "centre": {"who": "the central learner", "sees": "every search and every click"},
+    "local-only": {"who": "anybody else", "sees": "nothing: no update leaves its owner"},
     "network": {
-        "who": "who watches the network",
-        "sees": "who talks to the server and when; contents only where connections are not encrypted, and then what "
-        "the server sees without secure aggregation",
+        "who": "an observer of the network",
+        "sees": "which clients contact the server and when; message contents only where connections are not encrypted",
     },
 }
 
 
 class Circumstances(NamedTuple):
-    """What a card must know of a federation, beside its mechanism."""
+    """The properties of a federation that a card needs besides the mechanism."""
 
     taking_part: int  # clients in a round
     rounds: int
     max_rounds: int  # that one user takes part in
-    interactions: int  # in a message; where clients differ, the most
+    interactions: int  # in a message; the maximum where clients differ
     parameters: int
-    seed: int | None = None  # in which `max_rounds` was counted; None: it is the same in all
+    seed: int | None = None  # in which `max_rounds` was counted; None: equal in all seeds
     sampled: bool = False  # a cohort of the clients takes part in each round
     values: bool = False  # messages are a public seed and values of an objective, not parameters
-    weighted: bool = True  # messages tell how many interactions are in them
+    weighted: bool = True  # messages state their number of interactions
     central: bool = False  # no federation: one place sees every search
-    alone: bool = False  # nobody sends anything
+    local_only: bool = False  # local-only training: no client sends anything
     lab: bool = False  # noise comes from addressed streams
 
 
 def card(privacy: Any, event: Event | None, about: Circumstances, *, delta: float | None = None) -> dict[str, Any]:
-    """All that is known of a setting's privacy; `event`: its release, None where there is none or none is known."""
+    """The card of a mechanism; `event`: its release, None without one or where none is declared."""
     kind = kind_of(privacy)
-    delta = delta if delta is not None else float(getattr(privacy, "delta", 0.0)) or DELTA  # composition needs one
+    delta = (
+        delta if delta is not None else float(getattr(privacy, "delta", 0.0)) or DELTA
+    )  # RDP and PLD need a positive delta
     found: dict[str, Any] = {"kind": kind, **_nominal(kind, privacy, event), "description": _description(privacy)}
     if event is None:
         found |= {"adversaries": _unprotected(about, known=kind == "none"), "shares": None}
@@ -109,7 +113,7 @@ def kind_of(privacy: Any) -> str:
     return str(msgspec.to_builtins(privacy)["kind"])
 
 
-# --- figures --------------------------------------------------------------------------------------------------------
+# --- epsilons --------------------------------------------------------------------------------------------------------
 
 
 def _nominal(kind: str, privacy: Any, event: Event | None) -> dict[str, Any]:
@@ -124,14 +128,14 @@ def _nominal(kind: str, privacy: Any, event: Event | None) -> dict[str, Any]:
 def _nominal_fpdgd(privacy: Any, event: Event) -> tuple[float, str]:
     return privacy.epsilon, (
         f"as the paper states it: per round and per coordinate, for the sum of all {event.noise_contributors:,} noise "
-        f"shares only, nothing composed over rounds; not a guarantee for a user"
+        f"shares only, not composed over rounds; not a guarantee for a user"
     )
 
 
 def _nominal_response(_privacy: Any, event: Event) -> tuple[float, str]:
     return pure_epsilon(event), (
         "as the paper states it: local, for the outcome of ONE interaction; a message holds several and a run many "
-        "messages, which the figure does not compose"
+        "messages, which this epsilon does not compose"
     )
 
 
@@ -154,40 +158,40 @@ def _description(privacy: Any) -> str | None:
 
 
 def _figures(event: Event, about: Circumstances, delta: float) -> dict[str, Any]:
-    """Of one message, one round and the run. A message of responses holds several of them."""
+    """Epsilons of one message, one round and the run. A message of randomised responses holds several."""
     each = about.interactions if event.unit == "interaction" else 1
-    once = _once(event, each, delta)
+    of_round = _one_release(event, each, delta)
     figures = {
         "unit": event.unit,
         "adjacency": event.adjacency,
         "delta": delta,
         "rounds": about.rounds,
-        "most_rounds": about.max_rounds,
+        "max_rounds": about.max_rounds,
         "seed": about.seed,
-        "message": once if _is_local(event) else _once(one_share(event), 1, delta),
-        "round": once,
+        "message": of_round if _is_local(event) else _one_release(one_share(event), 1, delta),
+        "round": of_round,
         "run": _run(event, each * about.max_rounds, delta),
     }
     return figures | ({"interactions": each * about.max_rounds} if event.unit == "interaction" else {})
 
 
 def _is_local(event: Event) -> bool:
-    """Every message carries all of its noise."""
+    """Whether every message carries all of its noise (local privacy)."""
     return event.noise_contributors == 1 and event.present >= 1
 
 
-def _once(event: Event, times: int, delta: float) -> dict[str, Any]:
-    """Pure where that exists, else at delta."""
+def _one_release(event: Event, times: int, delta: float) -> dict[str, Any]:
+    """Pure epsilon where it exists, else at delta."""
     if "gaussian" in event.mechanism:
         return {"epsilon": _reported(_epsilon(event, times, delta)), "delta": delta}
     return {"epsilon": _reported(times * pure_epsilon(event)), "delta": 0.0}
 
 
 def _epsilon(event: Event, times: int, delta: float) -> float | None:
-    """Gaussian noise in closed form, which is instant also where there is hardly any noise left.
+    """Composed epsilon with the noise shares that are present; Gaussian noise in closed form.
 
-    More than half of the shares of Laplace noise still hide something, but no bound is known; half of them and fewer
-    have a density without bound where nothing was changed, and hide nothing.
+    With more than half of its shares Laplace noise still hides something, but no bound is known; with half or fewer
+    its density is unbounded at zero and epsilon infinite.
     """
     there = min(event.present / event.noise_contributors, 1.0)
     if event.mechanism in ("laplace", "fpdgd") and 0.5 < there < 1:
@@ -198,7 +202,7 @@ def _epsilon(event: Event, times: int, delta: float) -> float | None:
 
 
 def _run(event: Event, times: int, delta: float) -> dict[str, Any]:
-    """By both ways of accounting, and which of them is quoted."""
+    """By both accounting methods, and which of them is quoted."""
     try:
         spent = accounting.epsilon({event: times}, delta)
     except PrivacyError as problem:
@@ -214,8 +218,12 @@ def _run(event: Event, times: int, delta: float) -> dict[str, Any]:
 
 
 def _adversaries(privacy: Any, event: Event, figures: dict[str, Any]) -> list[dict[str, Any]]:
-    named = {"delta": figures["delta"], "unit": "user", "adjacency": figures["adjacency"]}  # over all a user did
-    whole, times, delta = figures["run"]["epsilon"], figures["most_rounds"], figures["delta"]
+    named = {
+        "delta": figures["delta"],
+        "unit": "user",
+        "adjacency": figures["adjacency"],
+    }  # over all contributions of a user
+    whole, times, delta = figures["run"]["epsilon"], figures["max_rounds"], figures["delta"]
     secure = bool(getattr(privacy, "secure_aggregation", False))
     known: list[tuple[str, Any, bool]] = [("recipients", whole, True)]
     if _is_local(event):
@@ -231,9 +239,9 @@ def _adversaries(privacy: Any, event: Event, figures: dict[str, Any]) -> list[di
 
 
 def _unprotected(about: Circumstances, *, known: bool) -> list[dict[str, Any]]:
-    """Without a mechanism only what never leaves is private; of an unknown one nothing is known."""
-    if about.alone:
-        return [_adversary("alone", 0.0)]
+    """Adversaries without a mechanism: epsilon is infinite, or unknown for an unknown mechanism."""
+    if about.local_only:
+        return [_adversary("local-only", 0.0)]
     if about.central:
         return [_adversary("centre", INFINITE)]
     epsilon = INFINITE if known else None
@@ -246,7 +254,7 @@ def _adversary(name: str, epsilon: float | str | None, here: bool = True) -> dic
 
 
 def _shares(event: Event, about: Circumstances, delta: float) -> dict[str, Any] | None:
-    """Whose noise is there, and what the run is worth with fewer contributors in every round."""
+    """The noise shares present, and the epsilon of the run with fewer contributors in every round."""
     if _is_local(event):
         return None
     counts = [math.floor(share * about.taking_part) for share in _FEWER]
@@ -264,18 +272,18 @@ def _shares(event: Event, about: Circumstances, delta: float) -> dict[str, Any] 
 
 
 def _visible(about: Circumstances) -> list[str]:
-    """What no noise hides."""
-    if about.central or about.alone:
+    """Information that noise does not hide."""
+    if about.central or about.local_only:
         return []
     seen = ["who takes part, and when"]
-    seen += ["how many interactions a message stands for"] if about.weighted and not about.values else []
+    seen += ["the number of interactions behind a message"] if about.weighted and not about.values else []
     if about.values:
-        return [*seen, "the public seed of each message, so which change of the ranker its sender tried"]
-    return [*seen, f"the size of messages, {about.parameters:,} numbers, alike for all"]
+        return [*seen, "the public seed of each message, and so its perturbation of the ranker"]
+    return [*seen, f"the size of messages, {about.parameters:,} numbers, equal for all"]
 
 
 def _notes(privacy: Any, event: Event | None, about: Circumstances) -> list[str]:
-    """How far a run of the lab is from a release."""
+    """How a run of the lab differs from a release."""
     if not about.lab or kind_of(privacy) == "none":
         return []
     secure = getattr(privacy, "secure_aggregation", False)
@@ -291,10 +299,10 @@ def _reported(epsilon: float | None) -> float | str | None:
 
 
 def _sentences(card: dict[str, Any]) -> list[str]:
-    """One thing a sentence, with its figure, its unit and whom it holds against."""
+    """Sentences, each with its epsilon, unit and adversary."""
     seen = [_seen_by(one) for one in card["adversaries"]]
-    visible = [f"What stays visible: {'; '.join(card['visible'])}."] if card["visible"] else []
-    quoted = [f"The mechanism says of itself: {card['description'].rstrip('.')}."] if card["description"] else []
+    visible = [f"Still visible: {'; '.join(card['visible'])}."] if card["visible"] else []
+    quoted = [f"The mechanism describes itself: {card['description'].rstrip('.')}."] if card["description"] else []
     if "run" not in card:
         first = _NO_MECHANISM.get(card["adversaries"][0]["id"], _LEAVE if card["kind"] == "none" else _UNKNOWN)
         return [first.format(kind=card["kind"]), *quoted, *card["notes"], *seen, *visible]
@@ -304,10 +312,10 @@ def _sentences(card: dict[str, Any]) -> list[str]:
 
 
 _LEAVE = "No privacy mechanism: updates leave as they are."
-_UNKNOWN = "No guarantee is known: the mechanism {kind} declares no event, so nobody can say what it hides."
+_UNKNOWN = "No guarantee is known: the mechanism {kind} declares no event."
 _NO_MECHANISM = {
-    "centre": "No privacy mechanism and no federation: one place sees everything.",
-    "alone": "Nobody sends anything: everybody learns alone.",
+    "centre": "No privacy mechanism and no federation: the central learner sees everything.",
+    "local-only": "Local-only training: no client sends anything.",
 }
 
 
@@ -337,14 +345,14 @@ def _figures_of(card: dict[str, Any]) -> list[str]:
     if card["kind"] == "fpdgd":
         twice = "2 " if card["clip"] == "delta" else ""
         one += (
-            f"; what is clipped in L2 differs by more in L1, for which Laplace noise is made: {twice}"
-            f"sqrt({card['parameters']:,}) times the nominal figure"
+            f"; the clip is in L2 and Laplace noise is calibrated in L1, which gives {twice}"
+            f"sqrt({card['parameters']:,}) times the nominal epsilon"
         )
-    return [f"{one}.", f"One message by itself, to whoever sees it: {_figure(card['message'])}.", _run_of(card)]
+    return [f"{one}.", f"A single message, to an adversary who sees it: {_figure(card['message'])}.", _run_of(card)]
 
 
 def _run_of(card: dict[str, Any]) -> str:
-    run, times = card["run"], card["most_rounds"]
+    run, times = card["run"], card["max_rounds"]
     part = f"{times:,} of {card['rounds']:,} rounds for the user who takes part most"
     part += f" (seed {card['seed']})" if card["seed"] is not None else ""
     part += f", {card['interactions']:,} interactions" if "interactions" in card else ""
@@ -362,7 +370,7 @@ def _run_of(card: dict[str, Any]) -> str:
 def _seen_by(one: dict[str, Any]) -> str:
     here = "" if one["here"] else " (not so in this run)"
     said = f"{one['who'][0].upper()}{one['who'][1:]}{here} sees {one['sees']}"
-    if one["id"] in ("network", "alone"):
+    if one["id"] in ("network", "local-only"):
         return f"{said}."
     if "unit" not in one:
         return f"{said}: epsilon {_amount(one['epsilon'])}."
@@ -373,9 +381,9 @@ def _shares_of(card: dict[str, Any]) -> list[str]:
     shares = card["shares"]
     if shares is None:
         return []
-    have = f"Noise of {shares['present']:,} contributors is there, and {shares['noise_contributors']:,} are needed"
+    have = f"Noise shares present: {shares['present']:,} of the {shares['noise_contributors']:,} that are needed"
     fewer = [f"{one['percent']} % present: epsilon {_amount(one['epsilon'])}" for one in shares["fewer"]]
     if shares["all_or_void"]:
-        void = "shares of Laplace noise protect all together or not as stated: with fewer the guarantee is void"
+        void = "Laplace noise needs all of its shares: with fewer the guarantee is void"
         return [f"{have}; {void} ({', '.join(fewer)})."]
     return [f"{have}; with fewer there is less noise ({', '.join(fewer)})."]

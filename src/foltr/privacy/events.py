@@ -1,14 +1,14 @@
-"""What one release is worth: a frozen event that a mechanism returns with every update it lets out.
+"""Privacy events: a mechanism states with every release what it guarantees.
 
-An event states what the noise is, which difference between neighbouring datasets it must hide and in which norm, which
-norm was really enforced, whose noise it is, and against whom it holds. It says nothing of epsilon at a delta: `ledger`
-does in closed form, `accounting` by numerical composition.
+An event states the noise, the bound on the difference between neighbouring datasets with its norm, the norm that was
+clipped, the number of noise contributors, and the adversaries it holds against. Epsilon follows from it: `ledger`
+computes it in closed form, `accounting` by numerical composition.
 
-Units: `user`, all that one person ever did; `interaction`, one search with its clicks; `word`, one term of a text.
+Units: `user`, all interactions of one person; `interaction`, one search with its clicks; `word`, one term of a text.
 Adjacency: `zero-out`, the contribution of one unit is replaced by zero (who takes part is public); `replace`, one unit
-is another.
-Adversaries: `recipients`, the other clients and whoever gets the ranker; `server`, who sees what clients send.
-An adversary that an event does not name sees through it: its epsilon is infinite.
+is replaced by another.
+Adversaries: `recipients`, the other clients and all who get the ranker; `server`, which sees the messages of clients.
+Against an adversary that an event does not name epsilon is infinite.
 """
 
 import math
@@ -45,12 +45,12 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mechanism: Mechanism
     norm: Norm  # in which `bound` is stated
     bound: Positive  # largest difference between neighbouring datasets
-    clipped: Norm  # in which differences are really bounded
-    noise: Positive  # standard deviation, scale of Laplace noise, or the chance of a truthful answer
+    clipped: Norm  # in which differences are clipped
+    noise: Positive  # standard deviation, scale of Laplace noise, or the probability of a true response
     unit: Unit = "user"
     adjacency: Adjacency = "zero-out"
     against: tuple[Adversary, ...] = EVERYBODY
-    noise_contributors: Count = 1  # clients that the noise was sized for
+    noise_contributors: Count = 1  # clients that the noise was calibrated for
     present: Annotated[int, msgspec.Meta(ge=0)] = 1  # clients whose noise is in the release
     parameters: Count = 1
     outcomes: Annotated[int, msgspec.Meta(ge=0)] = 0  # a randomised response chooses among
@@ -62,12 +62,12 @@ def with_present(event: Event, present: int) -> Event:
 
 
 def one_share(event: Event) -> Event:
-    """What the server sees of one message where sums are not secure: its bound, and the noise of one share only."""
+    """The event of one message without secure aggregation: its bound, and the noise of one share only."""
     return msgspec.structs.replace(event, present=1, against=EVERYBODY)
 
 
 def holds(event: Event) -> bool:
-    """Whether the release hides anything: Laplace shares protect only if all are there, and p = 1 is no lie."""
+    """Whether the release has a guarantee: Laplace noise needs all shares, a randomised response p < 1."""
     if event.mechanism == "randomized-response":
         return event.outcomes >= 2 and event.noise < 1
     if event.mechanism in ("laplace", "fpdgd"):
@@ -76,13 +76,13 @@ def holds(event: Event) -> bool:
 
 
 def multiplier(event: Event) -> float:
-    """Standard deviation or scale over the bound. Missing Gaussian shares make it smaller, further ones count not."""
+    """Standard deviation or scale over the bound. Missing Gaussian shares reduce it; further ones are not counted."""
     there = min(event.present / event.noise_contributors, 1.0) if "gaussian" in event.mechanism else 1.0
     return event.noise * math.sqrt(there) / event.bound
 
 
 def pure_epsilon(event: Event) -> float:
-    """Of one release at delta 0; infinite for Gaussian noise."""
+    """Epsilon of one release at delta 0; infinite for Gaussian noise."""
     if not holds(event) or event.mechanism in ("gaussian", "discrete-gaussian"):
         return math.inf
     if event.mechanism == "randomized-response":
@@ -106,12 +106,12 @@ def concentrated(event: Event) -> float:
 
 
 def check_composable(events: Iterable[Event]) -> None:
-    """Refuses what nobody can account for: unknown mechanisms, noise for another norm, different units."""
+    """Refuses events that cannot be composed: unknown mechanisms, noise for another norm, different units."""
     kinds = set()
     for event in events:
         needed = NORMS.get(event.mechanism)
         if needed is None:
-            raise PrivacyError(f"{event.mechanism}: no way to account for it is known; known are {', '.join(NORMS)}")
+            raise PrivacyError(f"{event.mechanism}: no accounting is known for it; known are {', '.join(NORMS)}")
         if (event.norm, event.clipped) != (needed, needed):
             raise PrivacyError(
                 f"{event.mechanism} noise hides differences in {needed}; this release declares a bound in {event.norm} "

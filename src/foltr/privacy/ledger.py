@@ -1,6 +1,6 @@
-"""The ledger: which releases hold something of whom, what that has cost so far, and whether one more is affordable.
+"""The ledger: counts the releases of every user and refuses those beyond the budget.
 
-`admits` is asked BEFORE anything leaves and answers in closed form, with NumPy alone:
+`admits` is called BEFORE a release and answers in closed form, with NumPy only:
 
     Gaussian releases            compose to mu = sqrt(sum of (bound / stddev)^2), whose delta at the budget is exact
     pure releases                epsilons add up (Laplace, FPDGD, randomised response)
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from foltr.privacy.accounting import Spent
 
 VERSION = 2
-_ROUNDING = 1 + 1e-9  # noise that was calibrated for so many releases admits them, whatever the last digits say
+_ROUNDING = 1 + 1e-9  # noise calibrated for a number of releases admits them in spite of rounding
 _ORDERS = np.concatenate([1 + 2.0 ** np.arange(-9, 1, 0.25), np.arange(2.25, 64, 0.25), 2.0 ** np.arange(6, 14, 0.5)])
 
 
 class Ledger(NamedTuple):
     delta: float
-    budget: float | None  # epsilon that no user may exceed, against whoever gets the ranker
+    budget: float | None  # epsilon that no user may exceed, against recipients of the ranker
     events: tuple[Event, ...]  # each once
     counts: Array  # [users, events] int32, how often each happened to each user
 
@@ -77,13 +77,13 @@ def record(ledger: Ledger, event: Event, users: Array, times: int = 1) -> Ledger
     if not admits(ledger, event, users, times):
         raise PrivacyError(
             f"a further release of {event.mechanism} would exceed the budget of epsilon {ledger.budget:g} at delta "
-            f"{ledger.delta:g} for one user at least: nothing was released"
+            f"{ledger.delta:g} for at least one user; nothing was released"
         )
     return charge(ledger._replace(counts=ledger.counts.copy()), event, users, times)
 
 
 def spent(ledger: Ledger, against: Adversary = "recipients") -> "Spent":
-    """Of the user who gave most, by numerical composition."""
+    """Epsilon of the user with the most releases, by numerical composition."""
     rows = np.unique(ledger.counts, axis=0)
     if rows.shape[1] == 1:  # who took part less often spent less
         rows = rows[-1:]

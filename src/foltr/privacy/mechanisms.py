@@ -1,4 +1,4 @@
-"""What is done to an update before it leaves: the papers' mechanisms with their nominal epsilons, and user-level DP.
+"""Privacy mechanisms: those of the papers with their nominal epsilons, and user-level DP.
 
 Sources: S0 Algorithm 3 and equations 13-16 (FPDGD), S1 section 3.3 (randomised response); Abadi et al. 2016 and McMahan
 et al. 2018 (clipped updates with Gaussian noise), Andrew et al. 2021 (the clip follows a quantile).
@@ -8,14 +8,14 @@ A mechanism is a struct with four functions and a trait:
     acts_on      "delta": `protect` gets the vector that a client would send; "outcome": the number of an outcome of one
                  interaction, before it enters an objective; "nothing": nothing is protected
     project      parameters after every local step
-    event        what one release is worth, for a federation of this shape
-    protect      (values, state, event, draws) -> values as they leave
-    next_state   what clients are told in the next round (the clip, where it adapts)
+    event        the privacy event of one release in this federation
+    protect      (values, state, event, draws) -> the protected values
+    next_state   the state of the next round (an adaptive clip)
 
 FPDGD: after every local step the parameters are clipped to an L2 ball; before sending, every coordinate gets a share
 Gamma(1/n, Delta/epsilon) - Gamma(1/n, Delta/epsilon), n shares of which add up to Laplace noise of scale Delta/epsilon.
-Gaussian, Laplace: the delta is clipped, in L2 or L1, and gets a share of noise that is sized for the contributors who
-are sure to be there. Their epsilon is that of a user over the whole run.
+Gaussian, Laplace: the delta is clipped, in L2 or L1, and gets a share of noise that is calibrated to the minimum
+number of contributors. Their epsilon is that of a user over the whole run.
 
 Differs from the paper: FPDGD's clip radius is Delta (`clip = "delta"`, the authors' program, which reproduces their
 Table 2); the paper's text says Delta / 2 (`clip = "half-delta"`). The share of clients within an adaptive clip is
@@ -40,7 +40,7 @@ SecureAggregation = bool | Literal["execute"]  # True: sums are simulated; "exec
 
 
 class ReleaseContext(NamedTuple):
-    """What a mechanism has to know of a federation to size its noise and to say what a release is worth."""
+    """What a mechanism needs to know of a federation to calibrate its noise and to state its event."""
 
     participants: int  # clients whose messages one release adds up
     releases: int  # that one client may take part in
@@ -49,7 +49,7 @@ class ReleaseContext(NamedTuple):
 
 
 class NoPrivacy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="none"):
-    """Updates leave as they are."""
+    """No protection."""
 
     acts_on: ClassVar[str] = "nothing"
 
@@ -90,11 +90,11 @@ class Fpdgd(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
         return parameters * (self.radius / norm) if norm > self.radius else parameters
 
     def event(self, context: ReleaseContext) -> Event:
-        """One round: a user who is another moves the sum by up to the ball's diameter.
+        """One round: replacing a user changes the sum by up to the ball's diameter.
 
         The server sees single messages, and one share among many is practically no noise: the event holds against
-        recipients of the ranker only. S0 takes Delta / epsilon for enough in every norm; here the norm that is clipped
-        is stated.
+        recipients of the ranker only. S0 uses Delta / epsilon whatever the norm; the event states the norm that is
+        clipped.
         """
         contributors = context.participants
         against = EVERYBODY if contributors == 1 else RECIPIENTS
@@ -128,8 +128,8 @@ class RandomizedResponse(
     def event(self, context: ReleaseContext) -> Event:
         """One interaction, privatised before it leaves: it holds against everybody.
 
-        An answer that is true less often than a guess would be is taken for an answer to a yes-or-no question that
-        gives away as much: no mechanism of that epsilon gives away more (Kairouz, Oh and Viswanath 2015).
+        A response that is true less often than a random guess is accounted for as a binary response of the same
+        epsilon, which dominates every mechanism of that epsilon (Kairouz, Oh and Viswanath 2015).
         """
         event = Event("randomized-response", "outcome", 1.0, "outcome", self.p, unit="interaction",
                       adjacency="replace", outcomes=context.outcomes)  # fmt: skip
@@ -139,7 +139,7 @@ class RandomizedResponse(
         return msgspec.structs.replace(event, outcomes=2, noise=max(odds / (1 + odds), 0.5 + 1e-9))
 
     def protect(self, values: int, state: int, event: Any, draws: Any) -> int:  # noqa: ARG002
-        """The outcome itself, or with probability 1 - p one of the others (`state`: how many there are), all alike."""
+        """The outcome itself, or with probability 1 - p one of the others (of `state` outcomes), uniformly."""
         first, second = draws.uniform(2)
         if first < self.p:
             return values
@@ -156,8 +156,8 @@ class Gaussian(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
     epsilon: Positive = 1.0
     delta: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 1e-5
     clip: Positive = 1.0  # of an update's L2 norm; where the clip adapts, the first
-    releases: Count | None = None  # that a user may take part in; None: as many as the rounds ask for
-    min_participation: Fraction = 1.0  # of the noise contributors that are sure to be there
+    releases: Count | None = None  # that a user may take part in; None: as many as the schedule needs
+    min_participation: Fraction = 1.0  # fraction of participants whose noise is guaranteed
     trust: Literal["sum", "local"] = "sum"  # local: every message carries the whole noise (local privacy)
     secure_aggregation: SecureAggregation = True  # the server sees sums only
     adaptive: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0  # quantile of norms that the clip follows; 0: fixed
@@ -183,7 +183,7 @@ class Gaussian(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
                                             noise_contributors=contributors)  # fmt: skip
         multiplier, bits = split_multiplier(multiplier, event.present)
         share = gaussian_share(draws, len(values), stddev=multiplier * state, noise_contributors=contributors)
-        after = draws.skip(len(values) + len(values) % 2)  # normal numbers come in pairs
+        after = draws.skip(len(values) + len(values) % 2)  # Box-Muller draws pairs
         bit = (0.5 if norm <= state else -0.5) + gaussian_share(after, 1, stddev=bits, noise_contributors=contributors)
         return np.append(clipped + share, bit)
 
@@ -230,7 +230,7 @@ UserLevelDP = Gaussian | Laplace
 
 
 def noise_contributors(mechanism: UserLevelDP, participants: int) -> int:
-    """How many shares make up the noise: those that are sure to be there; one where nobody is trusted."""
+    """How many shares add up to the noise: the guaranteed participants; one with local privacy."""
     return 1 if mechanism.trust == "local" else max(1, math.floor(mechanism.min_participation * participants))
 
 
@@ -246,7 +246,7 @@ def _shared_noise(mechanism: UserLevelDP, event: Event, context: ReleaseContext)
 def clipped_to(values: Array, *, clip: float, norm: Literal["l1", "l2"]) -> tuple[Array, float]:
     """A delta scaled back to a norm of at most `clip`, and its norm before.
 
-    A client whose training diverged (not finite) sends no change: its noise is needed all the same.
+    A client whose training diverged (not finite) sends a zero delta, but its noise is still needed.
     """
     if not np.isfinite(values).all():
         return np.zeros_like(values), 0.0

@@ -1,14 +1,14 @@
-"""Noise in shares: each of n contributors adds a little, and the sum of all n has the distribution that was asked for.
+"""Distributed noise: each of n contributors adds a share, and the sum of all n has the requested distribution.
 
 Gaussian shares have 1/n of the variance. Laplace noise of scale b is the sum of n differences
 Gamma(1/n, b) - Gamma(1/n, b); a gamma number is Gamma(1/n + 1) * U^n, the first by Marsaglia and Tsang (2000).
 `gaussian_share` and `gamma_share` take the share of ONE client from a source of numbers: an addressed stream in the lab
 (`rng.Stream`), so that runs can be repeated, or `SystemStream` on a node.
 
-`discrete_gaussian` draws Gaussian noise on the integers exactly, without floating point, whose last digits would give
-the noise away: Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy" (2020), algorithms 1-3. An
-integer x has probability proportional to exp(-x^2 / (2 variance)); the variance is a fraction. All coins are integers
-from the operating system; another source of bits may be given to check known answers, never for use.
+`discrete_gaussian` draws Gaussian noise on the integers exactly, without floating point, whose last digits would reveal
+the noise: Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy" (2020), algorithms 1-3. An
+integer x has probability proportional to exp(-x^2 / (2 variance)); the variance is a fraction. All random bits
+come from the operating system; tests may pass another source.
 
 `max_log_ratio`: Kairouz, Liu and Steinke, "The distributed discrete Gaussian mechanism for federated learning with
 secure aggregation" (2021), the tau of their privacy theorem: the density of a sum of discrete Gaussians differs from
@@ -46,7 +46,7 @@ class Draws(Protocol):
 
 
 class SystemStream:
-    """Numbers of the operating system with the methods of `rng.Stream`: nobody can repeat them.
+    """Numbers of the operating system with the methods of `rng.Stream`; they cannot be reproduced.
 
     An index does not name a number here: every call gives fresh ones.
     """
@@ -124,7 +124,7 @@ def noise_in_ring(
 
 
 def share_variance(variance: Fraction, noise_contributors: int) -> Fraction:
-    """What each contributor must draw; rounded up, never down."""
+    """The variance of each contributor's share; rounded up."""
     if noise_contributors < 1:
         raise SpecError(f"noise_contributors={noise_contributors}; at least one must draw noise")
     return Fraction(math.ceil(variance * _SHARE_STEPS / noise_contributors), _SHARE_STEPS)
@@ -137,7 +137,7 @@ def max_log_ratio(sigma: float, noise_contributors: int) -> float:
 
 
 def _gaussian(above: int, below: int, bits: Bits) -> int:
-    """Algorithm 3, variance above / below: a discrete Laplace draw of scale t, accepted with the right odds."""
+    """Algorithm 3, variance above / below: a discrete Laplace draw of scale t, accepted with the right probability."""
     t = math.isqrt(above // below) + 1
     while True:
         draw = _laplace(t, bits)
@@ -171,7 +171,7 @@ def _exp_coin(above: int, below: int, bits: Bits) -> bool:
 
 
 def _small_exp_coin(above: int, below: int, bits: Bits) -> bool:
-    """For a ratio of at most 1: the length of a run of ever rarer coins is odd with these odds."""
+    """Algorithm 1 for a ratio of at most 1."""
     run = 1
     while _below(below * run, bits) < above:
         run += 1

@@ -1,5 +1,5 @@
-"""What a deployed client lets out: its update clipped, as integers, with a discrete Gaussian share. No seeds, and no
-doubles in the noise; the sum of all goes through secure aggregation and is the release.
+"""The message of a deployed client: its update clipped, as integers, with a discrete Gaussian share. The noise uses no
+seed and no floating point; the sum of all messages goes through secure aggregation and is the release.
 
 The clip is checked in integers after encoding, which cuts towards zero: the bound that the event states holds exactly.
 """
@@ -21,10 +21,10 @@ _SHRINK = 1 - 2.0**-20
 def release(
     update: Array, *, clip: float, multiplier: float, noise_contributors: int, taking_part: int, ring: Ring
 ) -> tuple[Array, Event]:
-    """The vector of the ring that a client puts under its masks, and what the sum of all of them is worth.
+    """The vector of the ring that a client masks, and the event of the sum.
 
-    `noise_contributors`: clients that are sure to be there, for whom the noise is sized; `multiplier`: its standard
-    deviation over the clip.
+    `noise_contributors`: the minimum number of contributors, to which the noise is calibrated; `multiplier`: its
+    standard deviation over the clip.
     """
     if not 1 <= noise_contributors <= taking_part:
         raise SpecError(

@@ -1,7 +1,7 @@
 """The linear ranker: score = theta . features.
 
-Scores are made in single precision, the precision of the features: twice as many products at a time, and none has to be
-widened. This is the readable twin of `intrinsics.products.dots`, to the last digit but for one case in 2^29.
+Scores are computed in single precision, the precision of the features, which doubles the width of SIMD products. This
+is the reference of `_kernels.simd` products, equal to the last digit but for one case in 2^29.
 """
 
 import msgspec

@@ -3,10 +3,10 @@
 Sources: S0 (PDGD: 64 sigmoid units, weights and biases ~ N(0, 1 / fan_in^2)), S1 (FOLtR-ES: 10 ReLU
 units with bias, all zero at the start).
 
-Sums over features are made in single precision, feature after feature, as `intrinsics.layers.unit_sums` makes them:
-lists are then the same here and there. All else is in doubles.
+Sums over features are computed in single precision, feature by feature, as in `_kernels.simd` layers, so that both draw
+the same lists. All else is in double precision.
 
-Differs from the paper: no output bias in either, because it shifts all scores of a list alike and cannot change a
+Differs from the paper: no output bias in either, because it shifts all scores of a list equally and cannot change a
 ranking.
 """
 
@@ -27,7 +27,7 @@ class Mlp(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="ki
 
     @property
     def flat_start(self) -> bool:
-        """Whether the gradient vanishes at the start: learners that follow it then never move."""
+        """Whether the gradient vanishes at the start: gradient-based learners then never move."""
         return self.activation == "relu"
 
     def size(self, features: int) -> int:

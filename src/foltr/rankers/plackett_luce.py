@@ -1,11 +1,11 @@
 """Plackett-Luce: a distribution over rankings in which each next document is drawn in proportion to exp(score).
 
-Source: S0 equations 1 and 2. `sample` is the readable twin of `draw_kernel`: both use the same numbers of a stream in
-the same way, so they draw the same lists.
+Source: S0 equations 1 and 2. `sample` is the reference of the compiled sampler: both use the same numbers of a
+stream, so they draw the same lists.
 
-Differs from the paper: all documents are drawn at once, as the first of a race in which each runs for an exponential
-time with rate exp(score). The one that comes in next has been drawn in proportion to exp(score) from those that were
-left, because exponential times have no memory (with logarithms: the Gumbel trick).
+Differs from the paper: all documents are drawn at once by an exponential race: each gets an exponential time with rate
+exp(score), and the ranking sorts by time. Exponential times are memoryless, so the next document is drawn in proportion
+to exp(score) from the remaining ones (in logarithms: the Gumbel trick).
 """
 
 import numpy as np

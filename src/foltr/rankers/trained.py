@@ -1,4 +1,4 @@
-"""A trained ranker to use elsewhere: load it, score with it, or fit one from labels through simulated clicks."""
+"""A trained ranker with its parameters: load, score, save."""
 
 import io
 import json
@@ -32,7 +32,7 @@ class Ranker(NamedTuple):
         return scores
 
     def predict(self, features: Array) -> Array:
-        """`score` by the name that scikit-learn gives it."""
+        """`score` under scikit-learn's name."""
         return self.score(features)
 
     def save(self, path: str | Path) -> None:

@@ -1,4 +1,4 @@
-"""Secure aggregation: the server is sent vectors under masks that cancel in their sum.
+"""Secure aggregation: the server receives vectors under masks that cancel in their sum.
 
 Sources: Bonawitz et al., "Practical secure aggregation for privacy-preserving machine learning" (CCS 2017); Bell et
 al., "Secure single-server aggregation with (poly)logarithmic overhead" (CCS 2020).
@@ -11,7 +11,7 @@ al., "Secure single-server aggregation with (poly)logarithmic overhead" (CCS 202
     terms                    what server and clients agree on beforehand
 
 Claimed against an honest-but-curious server only: one that follows the protocol and tries to learn from what it sees,
-with a share of the clients on its side. docs/explanation-secure-aggregation.md has the threat model.
+colluding with a share of the clients. docs/explanation-secure-aggregation.md has the threat model.
 
 Differs from the papers: see the modules.
 """

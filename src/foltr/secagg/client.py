@@ -1,17 +1,17 @@
-"""The client's side of a round: `join` gives a state that never changes, `answer` the next state and a reply.
+"""The client's side of a round: `join` returns an immutable state, `answer` the next state and a reply.
 
 Sources: Bonawitz et al. 2017, figure 4; Bell et al. 2020. A client sends
 
     y = x + PRG(seed) + sum over neighbours of +-PRG(agreement of the two mask keys)      modulo 2^bits
 
 and gives each neighbour a share of `seed` and of its mask key. It trusts no request: it refuses one of another round,
-one out of turn or repeated, keys that are not signed by those whom the graph makes its neighbours, a key under two
+one out of order or repeated, keys that are not signed by those whom the graph makes its neighbours, a key under two
 names, too few neighbours or survivors, and it opens one kind of share of each neighbour only, after a threshold of
 neighbours has signed the same set of survivors. Whoever stores a state must replace it before the reply leaves.
 
 Differs from the paper: the request to open names no shares; which kind is opened follows from the signed set alone. A
-client opens the self mask of a neighbour only if that proves that it masked with the client: else a server could tell
-the neighbour that those who will open it are absent, and leave it with hardly any mask.
+client opens the self mask of a neighbour only if that proves that it masked with the client: otherwise a server could
+tell the neighbour that those who will open it are absent, and leave it with hardly any mask.
 
 These checks are not a proof: the protocol is claimed against an honest-but-curious server only.
 """
@@ -155,9 +155,9 @@ def _neighbours_keys(state: Client, neighbours: tuple[int, ...], adverts: list[b
 
 
 def _sealed_shares(state: Client) -> messages.Shares:
-    holders = len(state.neighbours)
-    of_mask = shamir.share(state.mask, state.threshold, holders)
-    of_seed = shamir.share(state.seed, state.threshold, holders)
+    num_shares = len(state.neighbours)
+    of_mask = shamir.share(state.mask, state.threshold, num_shares)
+    of_seed = shamir.share(state.seed, state.threshold, num_shares)
     sealed, commitments = [], []
     for other, mask, seed in zip(state.neighbours, of_mask, of_seed, strict=True):
         key = crypto.derive(state.shared[other], state.context, state.id, other, "shares")
@@ -249,7 +249,7 @@ def _check_proofs(state: Client, proofs: list[bytes], around: set[int]) -> None:
 
 
 def _revealed(state: Client, other: int, survived: bool) -> bytes:
-    """One of a neighbour's two shares, never both: that would show its vector."""
+    """One of a neighbour's two shares, never both: both would reveal its vector."""
     both = state.held.get(other, b"")
     return both[shamir.SHARE :] if survived else both[: shamir.SHARE]
 

@@ -4,7 +4,7 @@ X25519 (RFC 7748), Ed25519 (RFC 8032), HKDF-SHA256 (RFC 5869), ChaCha20-Poly1305
 (NIST SP 800-38A). Every key is derived for one use in one round, so nonces and counters start at zero.
 AES-256-CTR and ChaCha20 expand a mask of a kilobyte in the same 8 microseconds; AES needs slightly less for long ones.
 
-The masks of a vector (Bonawitz et al. 2017): what its owner adds, and what the server removes once it may.
+The masks of a vector (Bonawitz et al. 2017): added by its owner, removed by the server after unmasking.
 
 Differs from the paper: nothing.
 """
@@ -29,7 +29,7 @@ from foltr.errors import SecureAggregationError
 from foltr.types import Array
 
 SECRET = 32  # bytes of every secret, key and seed
-COMMITMENT = 16  # bytes; nobody finds a second value for one
+COMMITMENT = 16  # bytes: binding
 _NONCE = bytes(12)
 _PAIR = Struct(">QQB")
 
@@ -40,7 +40,7 @@ def new_secret() -> bytes:
 
 
 def label(*parts: bytes | str | int) -> bytes:
-    """The parts as one string that no other parts give."""
+    """An injective encoding of the parts."""
     found = []
     for part in parts:
         word = part.to_bytes(8, "big") if isinstance(part, int) else part.encode() if isinstance(part, str) else part
@@ -49,7 +49,7 @@ def label(*parts: bytes | str | int) -> bytes:
 
 
 def between(context: bytes, first: int, second: int, purpose: str) -> bytes:
-    """The label of what two clients do in a round; made a million times, so without `label`. `context`: 32 bytes."""
+    """The label of what two clients do in a round; called a million times, so without `label`. `context`: 32 bytes."""
     return context + _PAIR.pack(first, second, len(purpose)) + purpose.encode()
 
 
@@ -62,7 +62,7 @@ def public_of(key: X25519PrivateKey) -> bytes:
 
 
 def agree(key: X25519PrivateKey, other: bytes) -> bytes:
-    """The secret that two key holders share."""
+    """The secret that two owners of keys share."""
     try:
         return key.exchange(X25519PublicKey.from_public_bytes(other))
     except ValueError:  # too short, or a point that gives everybody the same secret
@@ -91,17 +91,17 @@ def decrypt(key: bytes, sealed: bytes, associated: bytes) -> bytes:
 
 
 def proof(shared: bytes, context: bytes, sender: int, receiver: int) -> bytes:
-    """Only the two can make it; the sender does once it has masked its vector with their common mask."""
+    """A tag that proves that the sender applied the pairwise mask; only the two clients can compute it."""
     return derive(shared, context, sender, receiver, "masked")[:COMMITMENT]
 
 
 def same(one: bytes, other: bytes) -> bool:
-    """Equal, found out in a time that does not tell where they differ."""
+    """Equality in constant time."""
     return hmac.compare_digest(one, other)
 
 
-def commitment(context: bytes, owner: int, holder: int, purpose: str, secret: bytes) -> bytes:
-    return sha256(between(context, owner, holder, purpose) + secret).digest()[:COMMITMENT]
+def commitment(context: bytes, owner: int, recipient: int, purpose: str, secret: bytes) -> bytes:
+    return sha256(between(context, owner, recipient, purpose) + secret).digest()[:COMMITMENT]
 
 
 def new_identity() -> Ed25519PrivateKey:
@@ -109,7 +109,7 @@ def new_identity() -> Ed25519PrivateKey:
     return Ed25519PrivateKey.from_private_bytes(os.urandom(SECRET))
 
 
-@lru_cache(maxsize=2**16)  # many clients in one process check the same signature; a lone client checks each once
+@lru_cache(maxsize=2**16)  # many clients in one process verify the same signature
 def signed_by(public: bytes, signature: bytes, message: bytes) -> bool:
     try:
         Ed25519PublicKey.from_public_bytes(public).verify(signature, message)

@@ -1,18 +1,18 @@
-"""Who masks with whom: a random graph of few neighbours each, as sparse as the stated odds allow.
+"""The masking graph: random, with as few neighbours each as the failure probabilities allow.
 
 Source: Bell et al. 2020: clients stand in a circle in random order, each is a neighbour of the degree / 2
-next ones on either side. Among few, everybody is everybody's neighbour. Neighbours hold shares of a client's secrets.
+next ones on either side. Small rounds use the complete graph. Neighbours hold shares of a client's secrets.
 
-Of k neighbours at most c are corrupt and d drop out, except with the odds given to `degree_for`. Those who remain must
-meet the threshold, t <= k - d; and no honest neighbour opens two secrets of one client, so nobody can have t shares of
-both if 2 t > k + c. Hence k > 2 d + c. Both c and d are hypergeometric tails, computed exactly.
+Of k neighbours at most c are corrupt and d drop out, except with the probability given to `degree_for`. Those who
+remain must reach the threshold, t <= k - d; and no honest neighbour opens two secrets of one client, so nobody can have
+t shares of both if 2 t > k + c. Hence k > 2 d + c. Both c and d are hypergeometric tails, computed exactly.
 
 The order comes from a hash of all keys of the round: the root of a Merkle tree over the signed keys, in which every
 client checks its own place (Merkle 1987, with leaves and nodes hashed apart as in RFC 6962; the last node of an odd
 level moves up as it is).
 
-Differs from the paper: exact tails in place of bounds; the server does not choose the order. The odds hold for a server
-that follows the protocol.
+Differs from the paper: exact tails in place of bounds; the server does not choose the order. The probabilities hold for
+a server that follows the protocol.
 """
 
 from collections.abc import Sequence
@@ -28,11 +28,11 @@ from foltr.errors import SpecError
 from foltr.secagg.crypto import hkdf, masks
 from foltr.types import Array
 
-FEWEST = 3  # two would read each other's vector off the sum
-COMPLETE = 100  # up to here everybody is everybody's neighbour: it costs little and no cut can be made
+FEWEST = 3  # of two, each would learn the other's vector from the sum
+COMPLETE = 100  # up to here the graph is complete: cheap, and it cannot be cut
 
 
-class Shape(NamedTuple):
+class GraphShape(NamedTuple):
     degree: int  # neighbours of each client
     threshold: int  # of them, whose shares give a secret back
     corrupt: int  # of them, at most, that work for the server
@@ -41,15 +41,15 @@ class Shape(NamedTuple):
 @lru_cache(maxsize=256)
 def degree_for(
     clients: int, *, dropouts: float, corrupt: float, failure: float = 2**-40, stall: float = 2**-20
-) -> Shape:
-    """The sparsest graph. `failure`: odds that anybody's vector is less hidden than promised; `stall`: that there is
-    no sum although no more than the share `dropouts` of the clients, whoever they are, fell away."""
+) -> GraphShape:
+    """The sparsest graph. `failure`: probability that a vector is revealed; `stall`: probability that there is no sum
+    although at most the share `dropouts` of the clients dropped out."""
     for name, share in (("dropouts", dropouts), ("corrupt", corrupt)):
         if not 0 <= share < 1:
             raise SpecError(f"{name}={share}; use a share from 0 to below 1")
     if clients < FEWEST:
-        raise SpecError(f"{clients} clients; a sum hides nobody among fewer than {FEWEST}")
-    num_corrupt, num_dropouts = at_most(corrupt, clients), at_most(dropouts, clients)
+        raise SpecError(f"{clients} clients; a sum needs at least {FEWEST}")
+    num_corrupt, num_dropouts = max_clients(corrupt, clients), max_clients(dropouts, clients)
     for degree in range(2, clients - 1 if clients > COMPLETE else 0, 2):
         shape = _sparse(clients, num_corrupt, num_dropouts, degree, Fraction(failure), Fraction(stall))
         if shape is not None:
@@ -57,35 +57,35 @@ def degree_for(
     return _complete(clients, num_corrupt, num_dropouts)
 
 
-def at_most(share: float, clients: int) -> int:
-    return int(share * clients + 1e-9)  # a third of 9 is 3, whatever the last binary digit says
+def max_clients(share: float, clients: int) -> int:
+    return int(share * clients + 1e-9)  # a third of 9 is 3 in spite of rounding
 
 
 def _sparse(
     clients: int, num_corrupt: int, num_dropouts: int, degree: int, failure: Fraction, stall: Fraction
-) -> Shape | None:
+) -> GraphShape | None:
     if clients * _all_marked(clients, num_corrupt + num_dropouts, degree // 2) > failure / 2:
         return None
     c = most_drawn(clients - 1, num_corrupt, degree, failure / (2 * clients))
     d = most_drawn(clients - 1, num_dropouts, degree, stall / clients)
     threshold = (degree + c) // 2 + 1
-    return Shape(degree, threshold, c) if threshold <= degree - d else None
+    return GraphShape(degree, threshold, c) if threshold <= degree - d else None
 
 
-def _complete(clients: int, num_corrupt: int, num_dropouts: int) -> Shape:
+def _complete(clients: int, num_corrupt: int, num_dropouts: int) -> GraphShape:
     degree = clients - 1
     c, d = min(num_corrupt, degree), min(num_dropouts, degree)
     threshold = (degree + c) // 2 + 1
     if threshold > degree - d:
         raise SpecError(
-            f"{clients} clients cannot stand {num_dropouts} dropouts and {num_corrupt} corrupt ones; "
+            f"{clients} clients cannot tolerate {num_dropouts} dropouts and {num_corrupt} corrupt ones; "
             f"use more clients than 2 x dropouts + corrupt + 1 = {2 * num_dropouts + num_corrupt + 1}, or lower shares"
         )
-    return Shape(degree, threshold, c)
+    return GraphShape(degree, threshold, c)
 
 
 def most_drawn(population: int, marked: int, drawn: int, odds: Fraction) -> int:
-    """The smallest number that the marked ones among `drawn` exceed with at most these odds."""
+    """The smallest number that the marked ones among `drawn` exceed with at most this probability."""
     allowed, beyond = odds * comb(population, drawn), 0
     for found in range(min(marked, drawn), 0, -1):
         beyond += comb(marked, found) * comb(population - marked, drawn - found)
@@ -95,7 +95,7 @@ def most_drawn(population: int, marked: int, drawn: int, odds: Fraction) -> int:
 
 
 def _all_marked(clients: int, marked: int, length: int) -> Fraction:
-    """Odds that all clients at `length` given places are marked: only such a run can cut the circle."""
+    """Probability that all clients at `length` given places are marked: only such a run can cut the circle."""
     return Fraction(comb(marked, length), comb(clients, length))
 
 

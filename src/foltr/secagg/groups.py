@@ -1,8 +1,8 @@
 """A secure sum in each of several random groups, so that a robust aggregator can compare the groups' means.
 
 Source: the idea of So, Güler and Avestimehr, "Byzantine-resilient secure federated learning" (2020), and of
-He, Karimireddy and Jaggi, "Secure Byzantine-robust machine learning" (2020), in its plainest form: groups as clients.
-A group's mean is what the server sees; a smaller group hides less.
+He, Karimireddy and Jaggi, "Secure Byzantine-robust machine learning" (2020), in the simplest form: groups in the place
+of clients. The server sees the means of groups; a smaller group hides less.
 
 Differs from the papers: the server sees the groups' means in the clear; no aggregator runs under the masks.
 """

@@ -2,9 +2,9 @@
 
 `secure_sum` runs the whole protocol, keys and masks from the operating system, and returns the sum of the rows: what
 `privacy.secure_aggregation = "execute"` does in a run. `run_in_memory` runs any server against any clients; faults can
-be put in.
+be injected.
 
-Differs from the paper: all parties share one memory, so nothing is hidden from whoever runs the process.
+Differs from the paper: all parties share one memory, so the process sees everything.
 """
 
 from collections.abc import Callable, Collection, Generator, Mapping
@@ -21,7 +21,7 @@ from foltr.secagg.terms import Terms, registry
 from foltr.types import Array
 
 MAX_CLIENTS = 200  # a round of so many takes some seconds
-_DROPOUTS = 0.1  # share of the clients that a round can lose, if no more are said to drop out
+_DROPOUTS = 0.1  # share of the clients that a round tolerates to lose by default
 Mutation: TypeAlias = Callable[[Stage, Direction, int, bytes], bytes]
 Result = TypeVar("Result")
 
@@ -31,7 +31,7 @@ def secure_sum(
 ) -> Array:
     """The sum [V] of rows [n, V] by the protocol, each value cut to a multiple of 2^-fraction.
 
-    Client i holds row i. Those in `dropped` share their secrets and then fall silent: the sum is that of the others.
+    Client i holds row i. Those in `dropped` share their secrets and then drop out: the sum is that of the others.
     """
     clients, lost = len(rows), set(dropped)
     if not FEWEST <= clients <= MAX_CLIENTS:
@@ -71,13 +71,13 @@ def run_in_memory(
     mutate: Mutation | None = None,
 ) -> Result:
     """What the server's side returns. A client in `drop` is silent from that stage on; `mutate` changes messages."""
-    states, gone, change = dict(clients), set[int](), mutate or _unchanged
+    states, dropped, change = dict(clients), set[int](), mutate or _unchanged
     requests = next(server)
     for stage in STAGES:
-        gone.update((drop or {}).get(stage, ()))
+        dropped.update((drop or {}).get(stage, ()))
         replies = {}
         for client, request in requests.items():
-            if client not in gone:
+            if client not in dropped:
                 states[client], reply = answer(states[client], change(stage, "request", client, request))
                 replies[client] = change(stage, "reply", client, reply)
         try:

@@ -1,6 +1,6 @@
-"""What is sent: msgpack envelopes, each signed by its sender for one round, stage, direction and client.
+"""Messages: msgpack envelopes, each signed by its sender for one round, stage, direction and client.
 
-Differs from the paper: the server signs as well, so that nobody between the two can change a request.
+Differs from the paper: the server signs as well, so that nobody on the network can change a request.
 """
 
 from hashlib import sha256
@@ -90,7 +90,7 @@ class Agreement(Body, frozen=True):
 
 
 def view(members: bytes, root: bytes) -> bytes:
-    """The graph as the server described it, in short; it seeds the order of the circle."""
+    """A digest of the graph as the server described it; it seeds the order of the circle."""
     return sha256(label(members, root)).digest()
 
 
@@ -118,7 +118,7 @@ REQUESTS: dict[Stage, type[Body]] = dict(
 
 
 class Address(NamedTuple):
-    """The one place where a message is valid."""
+    """The context in which a message is valid."""
 
     context: bytes
     round: int
@@ -138,7 +138,7 @@ def send(identity: Ed25519PrivateKey, to: Address, body: Body) -> bytes:
 
 
 def receive(data: bytes, at: Address, signer: bytes, kind: type[Kind]) -> Kind:
-    """The body of a message that belongs exactly here; anything else is refused."""
+    """The body of a message of this context; anything else is refused."""
     envelope = opened(data, at)
     if not signed_by(signer, envelope.signature, _signed(at, envelope.body)):
         raise SecureAggregationError(f"{_named(at)}: the signature is not its sender's in this federation and round")
@@ -149,7 +149,7 @@ def receive(data: bytes, at: Address, signer: bytes, kind: type[Kind]) -> Kind:
 
 
 def opened(data: bytes, at: Address) -> Envelope:
-    """An envelope that says it belongs here; its signature is not checked."""
+    """An envelope that claims this context; its signature is not checked."""
     try:
         envelope = _envelope.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:

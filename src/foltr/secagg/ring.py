@@ -1,7 +1,7 @@
-"""Numbers as fixed-point integers modulo 2^32 or 2^64, where masks are perfect and sums are exact.
+"""Fixed-point integers modulo 2^32 or 2^64, in which masks are uniform and sums exact.
 
-Source: Bonawitz et al. 2017. A value v is sent as the whole part of v * 2^fraction, cut towards zero: no
-coordinate grows, so neither does any norm that a clip has bounded. The sum of all clients must fit: each may use the
+Source: Bonawitz et al. 2017. A value v is sent as the whole part of v * 2^fraction, rounded towards zero: no
+coordinate grows, so a clipped norm stays within its bound. The sum of all clients must fit: each may use the
 `clients`-th part of the range.
 
 Differs from the paper: nothing.
@@ -17,7 +17,7 @@ from foltr.types import Array
 
 
 class Ring(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How numbers become integers."""
+    """The fixed-point encoding."""
 
     clients: int  # whose sum must fit
     bits: Literal[32, 64] = 32

@@ -2,10 +2,10 @@
 
 Sources: Bonawitz et al. 2017, figure 4; Bell et al. 2020. Stages: keys are advertised, secrets shared
 among neighbours, masked vectors sent, the survivors agreed on, shares opened. A client whose reply is absent has
-dropped out; one whose reply is wrong stops the round with its name: the next round can do without it.
+dropped out; one whose reply is invalid stops the round with an error that names it, so that the next round excludes it.
 
 From masked vectors and opened shares to the sum: of a client whose vector arrived the self mask is reconstructed; of
-one that shared its secrets and then dropped out, the mask key, and with it the masks that its neighbours added in vain.
+one that shared its secrets and then dropped out, the mask key, and with it the masks that its neighbours added.
 
 Differs from the paper: every opened share is checked against its owner's commitment, and every secret against the key
 or commitment it belongs to, so that the sum is exact or there is none.
@@ -45,7 +45,7 @@ class Circle(NamedTuple):
 
 
 class _Post(NamedTuple):
-    """How the server writes to clients and reads their replies."""
+    """Signed requests to clients, and their verified replies."""
 
     context: bytes
     round: int
@@ -56,7 +56,7 @@ class _Post(NamedTuple):
 
 
 class _Opened(NamedTuple):
-    """What the server has when the shares are open."""
+    """The server's state after shares are opened."""
 
     terms: Terms
     context: bytes
@@ -72,7 +72,7 @@ class _Opened(NamedTuple):
 def aggregate(
     clients: Iterable[int], *, terms: Terms, registry: Registry, identity: Ed25519PrivateKey, round: int
 ) -> Generator[Requests, Replies, Sum]:
-    """The exact sum of the clients' vectors; or a SecureAggregationError, and nobody knows more than before."""
+    """The exact sum of the clients' vectors; or a SecureAggregationError, and nothing is revealed."""
     cohort = _cohort(clients, registry)
     post = _Post(context(terms, round), round, registry, identity, dict.fromkeys(cohort, 0), dict.fromkeys(cohort, 0))
     adverts = yield from _ask(post, "advertise", {client: messages.Start() for client in cohort})
@@ -152,10 +152,10 @@ def _check_sizes(shares: Mapping[int, messages.Shares], circle: Circle) -> None:
             )
 
 
-def _check_circle(owners: Iterable[int], holders: Collection[int], circle: Circle, what: str) -> None:
-    """Each owner's secrets can be found again with the help of the holders who remain."""
+def _check_circle(owners: Iterable[int], remaining: Collection[int], circle: Circle, what: str) -> None:
+    """Each owner's secrets can be found again from the shares of the neighbours that remain."""
     for owner in owners:
-        left = sum(other in holders for other in circle.around[owner])
+        left = sum(other in remaining for other in circle.around[owner])
         if left < circle.threshold:
             raise SecureAggregationError(
                 f"{left} neighbours of client {owner} {what}, {circle.threshold} are needed; no sum"
@@ -243,7 +243,7 @@ def _address(post: _Post, direction: Direction, stage: Stage, client: int) -> Ad
     return Address(post.context, post.round, direction, stage, client)
 
 
-# --- the masks that do not cancel -----------------------------------------------------------------------------------
+# --- masks that do not cancel -----------------------------------------------------------------------------------
 
 
 def _unmasked(opened: _Opened) -> Array:
@@ -269,9 +269,9 @@ def _secret(opened: _Opened, owner: int) -> bytes:
     """A client's self mask if it survived, else its mask key."""
     purpose = "seed" if owner in opened.vectors else "mask"
     shares: dict[int, bytes] = {}
-    for place, holder in enumerate(opened.around[owner]):
-        if holder in opened.revealed and len(shares) < opened.threshold:
-            shares[place] = _checked(opened, owner, holder, place, purpose)
+    for place, recipient in enumerate(opened.around[owner]):
+        if recipient in opened.revealed and len(shares) < opened.threshold:
+            shares[place] = _checked(opened, owner, recipient, place, purpose)
     if len(shares) < opened.threshold:
         raise SecureAggregationError(
             f"{len(shares)} neighbours opened their shares of client {owner}, {opened.threshold} are needed; no sum"
@@ -282,15 +282,15 @@ def _secret(opened: _Opened, owner: int) -> bytes:
     return secret
 
 
-def _checked(opened: _Opened, owner: int, holder: int, place: int, purpose: str) -> bytes:
-    """The share that a holder opened, if it is the one that the owner committed to."""
-    share = opened.revealed[holder].shares[opened.places[holder][owner]]
+def _checked(opened: _Opened, owner: int, recipient: int, place: int, purpose: str) -> bytes:
+    """The share that a neighbour opened, if it is the one that the owner committed to."""
+    share = opened.revealed[recipient].shares[opened.places[recipient][owner]]
     both, half = opened.shares[owner].commitments[place], crypto.COMMITMENT
     expected = both[:half] if purpose == "mask" else both[half:]
-    if crypto.commitment(opened.context, owner, holder, purpose, share) != expected:
+    if crypto.commitment(opened.context, owner, recipient, purpose, share) != expected:
         raise SecureAggregationError(
-            f"client {holder} opened a share of client {owner} that is not the one committed to; "
-            f"one of the two lied, and there is no sum"
+            f"client {recipient} opened a share of client {owner} that is not the one committed to; "
+            f"one of the two is dishonest; no sum"
         )
     return share
 

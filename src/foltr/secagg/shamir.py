@@ -1,4 +1,4 @@
-"""Shamir's secret sharing of 32-byte secrets: any `threshold` shares give the secret, fewer tell nothing.
+"""Shamir's secret sharing of 32-byte secrets: any `threshold` shares give the secret, fewer reveal nothing.
 
 Source: Shamir, "How to share a secret" (1979). A secret is 16 words of 16 bits, each shared by its own polynomial over
 the integers modulo 65537. All sums of products stay below 2^53, so they are one exact matrix product of doubles:
@@ -20,27 +20,27 @@ from foltr.types import Array
 PRIME = 65537
 WORDS = 16  # of 16 bits, in a secret
 SHARE = 2 * WORDS + 2  # bytes: the low 16 bits of each value, then one bit for each that is 65536
-_MAX_HOLDERS = 4096  # keeps sums of products exact: 4096 x 65536^2 < 2^53
+_MAX_SHARES = 4096  # keeps sums of products exact: 4096 x 65536^2 < 2^53
 
 
-def share(secret: bytes, threshold: int, holders: int) -> list[bytes]:
-    """A share for each holder; that of holder i belongs to the point i + 1."""
-    if not 1 <= threshold <= holders <= _MAX_HOLDERS:
-        raise SpecError(f"threshold {threshold} of {holders} holders; use 1 <= threshold <= holders <= {_MAX_HOLDERS}")
+def share(secret: bytes, threshold: int, num_shares: int) -> list[bytes]:
+    """`num_shares` shares; share i is the value at the point i + 1."""
+    if not 1 <= threshold <= num_shares <= _MAX_SHARES:
+        raise SpecError(f"threshold {threshold} of {num_shares} shares; use 1 <= threshold <= shares <= {_MAX_SHARES}")
     if len(secret) != 2 * WORDS:
         raise SpecError(f"a secret of {len(secret)} bytes; use {2 * WORDS}")
     coefficients = np.vstack([np.frombuffer(secret, "<u2"), _uniform(threshold - 1)])  # [threshold, words]
-    values = np.remainder(_powers(threshold, holders) @ coefficients.astype(np.float64), PRIME)  # [holders, words]
+    values = np.remainder(_powers(threshold, num_shares) @ coefficients.astype(np.float64), PRIME)  # [shares, words]
     return _as_bytes(values.astype(np.uint32))
 
 
 def combine(shares: Mapping[int, bytes]) -> bytes:
-    """The secret from shares by holder; as many as the threshold asks for."""
+    """The secret from shares by their number; as many as the threshold asks for."""
     points = np.array(list(shares), np.int64) + 1
     values = _from_bytes(list(shares.values())).astype(np.float64)  # [shares, words]
     secret = np.remainder(_weights(points) @ values, PRIME).astype(np.int64)
     if (secret > 0xFFFF).any():  # no secret has such a word
-        raise SecureAggregationError("shares do not belong together: they give no secret")
+        raise SecureAggregationError("the shares are inconsistent: they give no secret")
     return secret.astype("<u2").tobytes()
 
 
@@ -55,10 +55,10 @@ def _uniform(rows: int) -> Array:
 
 
 @lru_cache(maxsize=64)
-def _powers(threshold: int, holders: int) -> Array:
-    """point^power modulo the prime, [holders, threshold]."""
-    points = np.arange(1, holders + 1)
-    columns = [np.ones(holders, np.int64)]
+def _powers(threshold: int, num_shares: int) -> Array:
+    """point^power modulo the prime, [shares, threshold]."""
+    points = np.arange(1, num_shares + 1)
+    columns = [np.ones(num_shares, np.int64)]
     for _ in range(threshold - 1):
         columns.append(columns[-1] * points % PRIME)
     return np.stack(columns, axis=1).astype(np.float64)

@@ -1,4 +1,4 @@
-"""What server and clients agree on before any round: the terms of the sum, and who is who.
+"""What server and clients agree on before any round: the parameters of the sum and the identities.
 
 A client never takes these from a request: a server that could set the threshold could read every vector.
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from foltr.errors import SecureAggregationError, SpecError
 from foltr.secagg.crypto import label
-from foltr.secagg.graph import FEWEST, Shape, degree_for
+from foltr.secagg.graph import FEWEST, GraphShape, degree_for
 from foltr.types import Array
 
 PROTOCOL = "foltr-secagg"
@@ -31,20 +31,20 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     min_clients: int = FEWEST  # fewest clients whose sum may be opened
     dropouts: Share = 0.1  # of the clients, at any stages together
     corrupt: Share = 0.1  # of the clients, working for the server
-    failure: Share = 2**-40  # odds of hiding less than promised
-    stall: Share = 2**-20  # odds of no sum although the dropouts were as allowed
+    failure: Share = 2**-40  # probability that a vector is revealed
+    stall: Share = 2**-20  # probability of no sum within the tolerated dropouts
 
     def __post_init__(self) -> None:
         if self.length < 1:
             raise SpecError(f"length={self.length}; a vector has at least one number")
         if self.min_clients < FEWEST:
             raise SpecError(
-                f"min_clients={self.min_clients}; use {FEWEST} or more: two read each other's vector off the sum"
+                f"min_clients={self.min_clients}; use {FEWEST} or more: of two, each would learn the other's vector"
             )
 
 
 class Registry(NamedTuple):
-    """Identities: Ed25519 public keys that everybody got in a way the server does not control."""
+    """Identities: Ed25519 public keys distributed without the server."""
 
     server: bytes
     keys: dict[int, bytes]  # by client
@@ -66,13 +66,13 @@ def registry(server: bytes, keys: Mapping[int, bytes]) -> Registry:
     return Registry(server, dict(keys), clients, {client: place for place, client in enumerate(clients)})
 
 
-def shape_of(terms: Terms, clients: int) -> Shape:
+def shape_of(terms: Terms, clients: int) -> GraphShape:
     """The neighbour graph of a round with so many clients."""
     return degree_for(clients, dropouts=terms.dropouts, corrupt=terms.corrupt, failure=terms.failure, stall=terms.stall)
 
 
 def context(terms: Terms, round: int) -> bytes:
-    """Goes into every key and every signature, so that nothing of one round means anything in another. 32 bytes"""
+    """Goes into every key and every signature, so that no message of one round is valid in another. 32 bytes"""
     return sha256(label(PROTOCOL, VERSION, terms.federation, round, msgspec.msgpack.encode(terms))).digest()
 
 
@@ -84,7 +84,7 @@ def to_set(clients: Iterable[int], known: Registry) -> bytes:
 
 
 def from_set(bits: bytes, known: Registry) -> Array:
-    """Who of the registry is in a set, [registry] bool; refuses a set that `to_set` would not have made."""
+    """Who of the registry is in a set, [registry] bool; refuses an invalid encoding."""
     size = len(known.clients)
     flags = np.unpackbits(np.frombuffer(bits, np.uint8)).astype(bool)
     if len(bits) != (size + 7) // 8 or flags[size:].any():

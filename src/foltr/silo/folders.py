@@ -1,8 +1,8 @@
 """A folder of text files as one sketch file, and queries to it: what `foltr silo build` and `query` do.
 
 The lists are of the variant `sampled` (`rtk`), the only one that distinguishes a word that no document has from a word
-whose list is not stored: an empty answer is then an answer. The documents' names are in a second file, which stays with
-their owner; the key is in a file of its own.
+whose list is not stored: an empty answer is then meaningful. The documents' names are in a second file, which the owner
+does not share; the key is in a third.
 
 Differs from the paper: `sampled` is ours.
 """

@@ -8,8 +8,8 @@ key. One of them generates the group's key and encrypts it for each member under
 The salt is fresh, so that no sealing key is used twice. All secrets come from the operating system. A box opens only
 for its member, in its group, and only if both ends have the same list of members.
 
-Members must know each other's public keys from elsewhere than the server: whoever can swap them can read the key. And
-every member can compute every hash: what is hidden from the server is not hidden from a member who works for it.
+Members must get each other's public keys without the server: an adversary who replaces them can read the key. Every
+member can compute every hash: a member who colludes with the server reveals the terms to it.
 
 Differs from the paper: it names no protocol.
 """

@@ -1,4 +1,4 @@
-"""What queries and answers of S3 reveal: the anonymity set of a query, and attacks on what the attacker is sent.
+"""Leakage of queries and answers of S3: the anonymity set of a query, and attacks on messages.
 
 Source: S3 equation 4 and section IV-B step 3.
 
@@ -16,9 +16,9 @@ reveals the term by what stays the same, hence `protocol` sends the same columns
 
     differences          `paper` adds one draw to all cells of an answer, so it cancels in every difference: differences
                          of counts are exact, whatever epsilon says.
-    remove_shared_noise  where most cells asked for are empty, the mode of an answer IS the draw: counts are exact.
+    remove_shared_noise  where most cells asked for are empty, the mode of an answer is the draw: counts are exact.
     matching_rows,       an owner has the hash key: the words of a vocabulary that have at least z1 of the columns asked
-    identify             for. From z1 = 5 on it is as a rule the term alone.
+    identify             for. From z1 = 5 on only the term itself is usually left.
 
 Against `per_query` and `one_shot` the first two find noise. Identifying a term does not depend on the owner's noise.
 
@@ -49,10 +49,10 @@ def anonymity_set_size(*, real_rows: int, rows: int, columns: int, vocabulary: i
 
 
 def describe_anonymity(size: float) -> str:
-    """One sentence for people."""
+    """The anonymity set as a sentence."""
     if size >= 1:
         return f"about {size:,.0f} other words have the same columns"
-    return f"{size:.2g} other words have the same columns: whoever has the key can identify the term"
+    return f"{size:.2g} other words have the same columns: anybody with the key can identify the term"
 
 
 def differences(answer: Array) -> Array:

@@ -1,8 +1,8 @@
-"""The noise that an owner adds to cells before they leave, and the privacy event of an answer.
+"""The noise that an owner adds to the cells of an answer, and the privacy event of the answer.
 
 Source: S3 section IV-B step 3 and equation 5 (`paper`). z rows; epsilon as the owner states it:
 
-    none        cells leave as they are
+    none        no noise
     paper       ONE draw of Laplace noise of scale 1 / epsilon for all z cells of a document
     per_query   a draw for every cell, of scale z / epsilon; every answer about a document costs epsilon
     one_shot    the same for every cell of the whole sketch before the first query; all answers together cost epsilon
@@ -21,8 +21,8 @@ neighbouring datasets only. Its event protects against nobody.
 The valid variants release whole numbers: rounding costs no privacy and removes the low bits by which noise in floating
 point can be undone (Mironov 2012).
 
-Differs from the paper: `per_query` and `one_shot`. Its theorem 1 looks at the median alone, and the answer has z
-numbers.
+Differs from the paper: `per_query` and `one_shot`. Its theorem 1 considers the median only, while the answer has
+z numbers.
 """
 
 import math
@@ -42,7 +42,7 @@ _STEP = 2.0**-53
 
 
 def from_system(size: int) -> Array:
-    """From the operating system: what an owner uses whose answers leave its machine."""
+    """From the operating system, for deployed owners."""
     return from_secret(new_secret(), size)
 
 

@@ -6,13 +6,13 @@ relevant (grade 2), the rest of the top K as relevant (grade 1).
 
 **Ranked grades.** The paper's ground truth is not human judgment but "top100 ranking": of MS MARCO's 100 documents a
 query the first 10 count as highly relevant (2), the others as relevant (1). Those lists come from a lexical search
-engine (Indri's query likelihood). `ranked` makes them in the same way, by the Dirichlet-smoothed language model of
+engine (Indri's query likelihood). `ranked` generates them in the same way, by the Dirichlet-smoothed language model of
 bodies over the whole corpus; documents without any word of the query are never listed. Cross-party pairs are guessed
 from counts of words, and these grades are a function of counts of words: agreement between the two is built in.
 
 Differs from the paper: how the answers of several parties become one list is not said; here they are merged by score
 and the top K of all is taken, which makes K guessed pairs a query (the paper's 29,000 of 200 queries at K = 150).
-The paper guesses relevant documents only; a list without any other shows no contrast, so documents that were not found
+The paper guesses relevant documents only; such a list has no negatives, so documents that were not found
 can be added with grade 0. The search engine of ranked grades is ours, since the paper's lists are not available.
 """
 
@@ -58,7 +58,7 @@ def split(corpus: Corpus, parties: int, *, seed: int) -> Parties:
 def judged(corpus: Corpus, queries: Array, documents: Array, *, num_negatives: int | None, seed: int = 0) -> Pairs:
     """Every judged document of each query among these documents, and `num_negatives` others (None: all) of grade 0.
 
-    A query without a relevant document among these is left out: it neither teaches nor tests anything.
+    A query without a relevant document among these is left out: it has no effect on training or metrics.
     """
     held = np.zeros(len(corpus.ids), dtype=bool)
     held[documents] = True

@@ -30,7 +30,7 @@ from foltr.silo.pairs import Parties, guessed, judged, ranked, split
 from foltr.silo.protocol import Asker, Owner, ask_counts, ask_top, make_asker, make_owner, relay
 from foltr.silo.sketches import Hashes, family, hash_terms, new_key, sketch_documents
 from foltr.silo.training import Sgd, TrainingPairs
-from foltr.text.analysis import PLAIN, Rules
+from foltr.text.analysis import PLAIN, TextAnalysis
 from foltr.text.corpus import Corpus, Pairs
 from foltr.text.counts import Counts, Statistics, TextCounts, count_corpus, known_terms, statistics, take
 from foltr.text.features import Field, Labelled, dataset, exact, label
@@ -62,12 +62,12 @@ class Setup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
     score: Literal["counts", "bm25"] = "bm25"  # combines the answers for a query's terms
     top_k: Count = 15  # guessed pairs of a query
     num_negatives: Count = 50  # further documents of a query, assumed to be irrelevant
-    words: Rules = PLAIN  # the text analysis of all parties
+    words: TextAnalysis = PLAIN  # the text analysis of all parties
     tested: Literal["test", "dev"] = "test"  # which queries judge the rankers; choices are made on "dev"
     sgd: Sgd = Sgd()
 
 
-class Federation(NamedTuple):
+class SiloFederation(NamedTuple):
     corpus: Corpus
     setup: Setup
     seed: int  # of the division
@@ -94,7 +94,7 @@ class TrainTest(NamedTuple):
 def build_federation(
     corpus: Corpus, setup: Setup, *, seed: int = 1, key: bytes | None = None, uniforms: noise.Uniforms | None = None,
     secrets: Sequence[bytes | None] | None = None,
-) -> Federation:  # fmt: skip
+) -> SiloFederation:  # fmt: skip
     """Parties with sketches of their documents, under one key.
 
     Key, noise and the askers' secrets are the operating system's unless given.
@@ -117,7 +117,7 @@ def build_federation(
         corpus = ranked(corpus, counted, terms, np.concatenate([train, test]))
     titles = [owner_of(take(counted.title, mine), listed=False) for mine in owned]
     bodies = [owner_of(take(counted.body, mine), listed=True) for mine in owned]
-    return Federation(
+    return SiloFederation(
         corpus, setup, seed, train, test, held, owned, counted, words, terms, hashes, askers, titles, bodies
     )
 
@@ -162,12 +162,12 @@ def divide_queries(corpus: Corpus, setup: Setup, *, seed: int) -> tuple[Array, A
     return np.sort(train), np.sort(test)
 
 
-def spent(federation: Federation) -> float:
+def spent(federation: SiloFederation) -> float:
     """The largest epsilon of any word, against the askers."""
     return max(accounts.spent(one.ledger).epsilon for one in (*federation.titles, *federation.bodies))
 
 
-def prepare(federation: Federation) -> TrainTest:
+def prepare(federation: SiloFederation) -> TrainTest:
     """Training pairs with their features, and the test data."""
     corpus, setup, held = federation.corpus, federation.setup, federation.held
     train, test = federation.train, federation.test
@@ -201,18 +201,18 @@ def _evenly_spaced(count: int, share: float) -> Array:
     return np.arange(wanted) * count // max(wanted, 1)
 
 
-def shared_statistics(federation: Federation) -> tuple[Statistics, Statistics]:
+def shared_statistics(federation: SiloFederation) -> tuple[Statistics, Statistics]:
     """The sums over all parties, of titles and of bodies."""
     theirs = np.concatenate(federation.owned)
     title, body = (statistics(take(counts, theirs)) for counts in _fields(federation))
     return title, body
 
 
-def _fields(federation: Federation) -> tuple[Counts, Counts]:
+def _fields(federation: SiloFederation) -> tuple[Counts, Counts]:
     return federation.counted.title, federation.counted.body
 
 
-def _cross_pairs(federation: Federation, party: int, queries: Array) -> Labelled:
+def _cross_pairs(federation: SiloFederation, party: int, queries: Array) -> Labelled:
     """Own queries with documents of others: found by reverse top-K, features read from sketches."""
     setup, reported = federation.setup, shared_statistics(federation)
     owners = (federation.titles, federation.bodies)
@@ -229,7 +229,7 @@ def _cross_pairs(federation: Federation, party: int, queries: Array) -> Labelled
     return label(pairs, title, body, federation.terms)
 
 
-def _search_others(federation: Federation, party: int, reported: Statistics, query: int) -> list[Hits]:
+def _search_others(federation: SiloFederation, party: int, reported: Statistics, query: int) -> list[Hits]:
     """The best documents of every other party for a query; each term is asked for, and scored together."""
     terms, setup = federation.terms[query], federation.setup
     sizes = federation.counted.body.lengths, np.diff(federation.counted.body.offsets)
@@ -242,7 +242,7 @@ def _search_others(federation: Federation, party: int, reported: Statistics, que
     return answers
 
 
-def _listed_counts(federation: Federation, party: int, other: int, terms: Array) -> Array:
+def _listed_counts(federation: SiloFederation, party: int, other: int, terms: Array) -> Array:
     """[documents of the other, terms] counts that its lists report, 0 for documents that are not listed."""
     counts = np.zeros((len(federation.owned[other]), len(terms)))
     for column, term in enumerate(terms.tolist()):
@@ -254,7 +254,7 @@ def _listed_counts(federation: Federation, party: int, other: int, terms: Array)
     return counts
 
 
-def _sketch_look_up(federation: Federation, party: int, owners: list[Owner]) -> Callable[[Array, Array], Array]:
+def _sketch_look_up(federation: SiloFederation, party: int, owners: list[Owner]) -> Callable[[Array, Array], Array]:
     """Counts of documents of other parties, as their owners' sketches report them."""
     places = np.empty(len(federation.corpus.ids), np.int64)
     for owned in federation.owned:

@@ -1,4 +1,4 @@
-"""Asker, server, owner: a query for a term, through a server that must not learn it.
+"""The protocol of asker, server and owner: a query for a term that the server does not learn.
 
 Source: S3 section IV-B, algorithms 1 and 2 (term counts), equation 4 (obfuscation), algorithm 5 (reverse top-K).
 
@@ -8,11 +8,11 @@ and the term): what stays constant between two questions would otherwise reveal 
 questions can be recognised. A query is a generator: it yields one request, receives the reply, and returns the result
 together with the size of its anonymity set (`leakage`).
 
-**Server.** `relay` carries bytes and has no key. `Seen` is all that it learns: who asks whom, when, the fingerprint of
+**Server.** `relay` forwards bytes and has no key. `Seen` is all that it learns: who asks whom, when, the fingerprint of
 the key, z columns, the cells of the answer, and whether two questions are equal. Over a network the same bytes travel.
 
 **Owner.** Reads the cells, adds noise (`noise`) and enters the event in its ledger, in which every document has an
-account: beyond a budget nothing leaves. `none` and `paper` answer reverse top-K from exact lists (`rtk`). Which
+account: beyond the budget no answer is sent. `none` and `paper` answer reverse top-K from exact lists (`rtk`). Which
 documents such a list holds depends on exact counts, so noise on the counts cannot make it private: `per_query` and
 `one_shot` add noise to the cells of ALL documents first and choose the largest afterwards, which costs no more than the
 cells themselves.
@@ -265,7 +265,7 @@ def _required(sketches: Sketch | None) -> Sketch:
 def relay(
     query: Query[Result], owner: Owner, *, asker_name: str = "asker", owner_name: str = "owner"
 ) -> Exchange[Result]:
-    """The server: carries the question to the owner and the answer back, and records both."""
+    """The server: forwards the question to the owner and the answer back, and records both."""
     request = next(query)
     after, reply = answer(owner, request)
     seen = Seen(asker_name, owner_name, request), Seen(owner_name, asker_name, reply)

@@ -21,7 +21,7 @@ signed counts where it was found (`paper`: unsigned). In a heap that is what sur
 A deletion frees places but cannot restore what they had evicted; build again after many.
 
 Differs from the paper: `paper` only in ties, which the paper leaves open (`_kernels.rtk`). As printed it stores the
-wrong end wherever g_a(t) = -1, and noise that was found three times beats counts that were found in every row; hence
+smallest counts wherever g_a(t) = -1, and ranks noise found in three rows above counts found in every row; hence
 `sound`. `sampled` is ours, in the paper's 8 bytes an entry; counts above 65,535 are stored as 65,535.
 """
 

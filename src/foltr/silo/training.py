@@ -4,11 +4,11 @@ Source: S3 sections III-B and VI-A. One SGD step takes the pairs of one query. P
 Pairwise: logistic loss of every pair of documents whose grades differ. Listwise (ListNet): cross-entropy between the
 softmax of the grades and that of the scores.
 
-    local        each party alone, on its own labelled pairs
-    local_plus   each party alone, on its own labelled and the guessed cross-party pairs
+    local        local-only training of each party on its own labelled pairs
+    local_plus   local-only training on its own labelled and the guessed cross-party pairs
     global       one ranker, round robin over the parties, on their own labelled pairs
     cs_f_ltr     one ranker, round robin over the parties, on own and guessed pairs
-    pooled       one ranker, all documents and grades in one place: not allowed among silos, an upper bound
+    pooled       one ranker, all documents and grades centralised: not allowed across silos, an upper bound
 
 Round-robin distributed SGD as rounds of one client each: `schedule` gives each party in turn `Sgd.visit` of its
 queries; an epoch ends when every party has used all its queries once. `visit` is what one party computes: parameters

@@ -1,4 +1,4 @@
-"""Contract suites for other people's kinds: each raises AssertionError that names the law and the input it failed on.
+"""Contract suites for plug-ins: each raises AssertionError that names the violated property and its input.
 
     from foltr.testing import check_aggregator
 

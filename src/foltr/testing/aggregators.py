@@ -1,7 +1,7 @@
 """The contract of aggregators (see `federation.aggregators`), run on a class.
 
 Inputs are normal numbers, so that clients tie by construction only: where the aggregator says so (`has_ties`), the
-laws about order and translation are not asked for.
+properties of order and translation are not required.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from foltr.types import Array
 
 _CLIENTS = range(1, 13)
 _SEEDS = range(2)
-_FACTORS = (2.0**-30, 0.5, 4.0, 2.0**30)  # powers of two are exact: scaling then rounds nothing
+_FACTORS = (2.0**-30, 0.5, 4.0, 2.0**30)  # powers of two: scaling is exact
 _CLOSE, _SCALED, _SAME = 1e-7, 1e-9, 1e-12  # iterative aggregators stop within the first
 
 
@@ -30,7 +30,7 @@ Law = Callable[[Any, Case], None]
 
 
 def check_aggregator(kind: type, **parameters: Any) -> None:
-    """Raises AssertionError if `kind(**parameters)` breaks a law of aggregators; says which, and with what."""
+    """Raises AssertionError if `kind(**parameters)` violates a property of aggregators; names it and the input."""
     aggregator = kind(**parameters)
     _check_traits(aggregator)
     for law in _LAWS:
@@ -45,9 +45,9 @@ def _check_traits(aggregator: Any) -> None:
     sees = getattr(aggregator, "sees", None)
     assert sees in ("sum", "single"), f'{_name(aggregator)}: sees = {sees!r}; use "sum" or "single"'
     for n in _CLIENTS:
-        most = aggregator.max_byzantine(n)
-        assert isinstance(most, int), f"{_name(aggregator)}: max_byzantine({n}) = {most!r} is no int"
-        assert most < n, f"{_name(aggregator)}: max_byzantine({n}) = {most}: there must be an honest client"
+        limit = aggregator.max_byzantine(n)
+        assert isinstance(limit, int), f"{_name(aggregator)}: max_byzantine({n}) = {limit!r} is no int"
+        assert limit < n, f"{_name(aggregator)}: max_byzantine({n}) = {limit}: there must be an honest client"
 
 
 def _cases(aggregator: Any) -> Iterator[Case]:

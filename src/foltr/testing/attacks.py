@@ -16,7 +16,7 @@ _NEEDS = {"updates", "clicks"}
 
 
 def check_attack(kind: type, **parameters: Any) -> None:
-    """Raises AssertionError if `kind(**parameters)` breaks a law of attacks; says which, and with what."""
+    """Raises AssertionError if `kind(**parameters)` violates a property of attacks; names it and the input."""
     for view in _views():
         attack = kind(num_attackers=view.num_attackers, knowledge=view.knowledge, **parameters)
         _check_traits(attack, view)
@@ -74,7 +74,7 @@ def _looks_at_what_it_may(attack: Any, view: AttackView) -> None:
 
 
 def _bears_degenerate_rounds(attack: Any, view: AttackView) -> None:
-    """Nobody moved, or everybody alike."""
+    """All deltas zero, or all equal."""
     for row in (np.zeros_like(view.model), view.deltas[0]):
         _crafts_finite_rows(attack, view._replace(deltas=np.tile(row, (len(view.deltas), 1))))
 

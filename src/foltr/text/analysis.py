@@ -1,10 +1,10 @@
-"""The one tokeniser: documents, titles and queries of every party are split into terms here.
+"""The tokeniser: splits documents, titles and queries of all parties into terms.
 
 A term is a run of Unicode letters, digits and underscores, in NFKC form and lower case. Stop words and English stems
 are options; all parties of a federation must use the same, since hashes of terms only match if the terms are equal.
 
-    terms("The ﬁrst Straße")                        -> ["the", "first", "straße"]
-    terms("The ﬁrst Straße", Rules(stop=True))      -> ["first", "straße"]
+    terms("The ﬁrst Straße")                             -> ["the", "first", "straße"]
+    terms("The ﬁrst Straße", TextAnalysis(stop=True))     -> ["first", "straße"]
 """
 
 import contextlib
@@ -32,20 +32,20 @@ _STOP_LIST = """
 STOP_WORDS = frozenset(_RUN.findall(_STOP_LIST))
 
 
-class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TextAnalysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stop: bool = False  # leave out STOP_WORDS
     stem: bool = False  # English stems (Snowball)
 
 
-PLAIN = Rules()
+PLAIN = TextAnalysis()
 
 
-def terms(text: str, rules: Rules = PLAIN) -> list[str]:
+def terms(text: str, analysis: TextAnalysis = PLAIN) -> list[str]:
     """The terms of a text, in order and as often as they occur; stop words are removed before stemming."""
     found = _RUN.findall(_folded(text))
-    if rules.stop:
+    if analysis.stop:
         found = [term for term in found if term not in STOP_WORDS]
-    if rules.stem:
+    if analysis.stem:
         found = list(map(_stem_of(), found))
     return found
 

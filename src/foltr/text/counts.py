@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from foltr.errors import SpecError
-from foltr.text.analysis import PLAIN, Rules, terms
+from foltr.text.analysis import PLAIN, TextAnalysis, terms
 from foltr.text.corpus import Corpus
 from foltr.types import Array
 
@@ -43,10 +43,10 @@ class TextCounts(NamedTuple):
     body: Counts
 
 
-def count_corpus(corpus: Corpus, rules: Rules = PLAIN) -> TextCounts:
+def count_corpus(corpus: Corpus, analysis: TextAnalysis = PLAIN) -> TextCounts:
     """Both fields of every document, over the vocabulary of the whole corpus."""
-    titles = [Counter(terms(text, rules)) for text in corpus.titles]
-    bodies = [Counter(terms(text, rules)) for text in corpus.bodies]
+    titles = [Counter(terms(text, analysis)) for text in corpus.titles]
+    bodies = [Counter(terms(text, analysis)) for text in corpus.bodies]
     words = sorted(set().union(*titles, *bodies))
     vocabulary = {word: number for number, word in enumerate(words)}
     return TextCounts(vocabulary, count(titles, vocabulary), count(bodies, vocabulary))
@@ -78,9 +78,9 @@ def _sums(amounts: Array, offsets: Array) -> Array:
     return running[offsets[1:]] - running[offsets[:-1]]
 
 
-def known_terms(text: str, vocabulary: Vocabulary, rules: Rules = PLAIN) -> Array:
+def known_terms(text: str, vocabulary: Vocabulary, analysis: TextAnalysis = PLAIN) -> Array:
     """The numbers of a query's terms, repeated ones as often; words outside the vocabulary are left out."""
-    found = (vocabulary.get(word) for word in terms(text, rules))
+    found = (vocabulary.get(word) for word in terms(text, analysis))
     return np.array([number for number in found if number is not None], dtype=np.int32)
 
 
@@ -98,7 +98,7 @@ def take(counts: Counts, documents: Array) -> Counts:
 
 
 def statistics(counts: Counts) -> Statistics:
-    """Of one party's documents."""
+    """Statistics of one party's documents."""
     size = counts.vocabulary_size
     frequency = np.bincount(counts.terms, weights=counts.counts, minlength=size).astype(np.int64)
     return Statistics(
@@ -107,7 +107,7 @@ def statistics(counts: Counts) -> Statistics:
 
 
 def sum_statistics(parties: Iterable[Statistics]) -> Statistics:
-    """Of the documents of all parties together."""
+    """Statistics of the documents of all parties."""
     reported = list(parties)
     sizes = {len(one.document_frequency) for one in reported}
     if len(sizes) != 1:

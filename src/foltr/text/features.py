@@ -1,4 +1,4 @@
-"""The feature matrix of (query, document) pairs, and the same as a data set that every learner takes.
+"""The feature matrix of (query, document) pairs, and its form as a data set.
 
 Source: S3 section VI-A: the eight features of `lexical` of title and body, 16 in all. A `Field` gives the count of a
 term in a document; only the field knows whether it comes from the text itself (`exact`) or from another party's

@@ -1,4 +1,4 @@
-"""Eight features of a query and one field of a document, from counts and nothing else.
+"""Eight features of a query and one field of a document, computed from term counts.
 
 Source: S3 section VI-A (length, TF, IDF, TF-IDF, BM25, LMIR.ABS, LMIR.DIR, LMIR.JM) and the equations below
 Definition 2. With n the count of a query's term in a field of |d| terms, u of them different, N documents of mean

@@ -1,4 +1,4 @@
-"""The documents that score best for a query, from counts alone.
+"""The best documents for a query, from term counts.
 
 Source: S3 Definition 3, for queries of several terms. Two scores, each a sum over the query's terms:
 

@@ -1,4 +1,4 @@
-"""What a method of unlearning costs, counted from the rounds that it made.
+"""The cost of an unlearning method, counted over its rounds.
 
 Source: S2 section 6.1.3, which counts local steps and rounds.
 
@@ -19,7 +19,7 @@ NUMBER = 8  # bytes of a number in a message
 
 
 class Cost(NamedTuple):
-    """Of one method of unlearning."""
+    """The cost of one unlearning method."""
 
     local_steps: int  # gradient steps on clients
     searches: int  # new ones that people must make; learning from logs needs none
@@ -30,7 +30,7 @@ class Cost(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """Models on the way and at the end, and what the way cost."""
+    """Intermediate and final models, and the cost."""
 
     rounds: Array  # [n] the last one always
     parameters: Array  # [n, P]
@@ -38,7 +38,7 @@ class Walk(NamedTuple):
 
 
 def walk(rounds: Iterable[RoundResult], *, every: int | None = None, searching: bool = True, stored: int = 0) -> Walk:
-    """Goes through all rounds, keeps the model of every `every`-th and of the last, and counts.
+    """Runs all rounds, stores the model of every `every`-th and of the last, and counts the cost.
 
     `searching`: every local step is a new search of a person. `stored`: bytes that clients had stored.
     """
@@ -58,5 +58,5 @@ def walk(rounds: Iterable[RoundResult], *, every: int | None = None, searching: 
 
 
 def total_cost(costs: Iterable[Cost]) -> Cost:
-    """Of several pieces of work, one after the other."""
+    """The total cost of consecutive pieces of work."""
     return Cost(*(sum(column) for column in zip(*costs, strict=True)))

@@ -1,12 +1,12 @@
-"""The evaluation by poisoning: a client that spoils the ranker is forgotten; does the ranker recover, and what is left?
+"""Evaluation by poisoning: a client that poisons the ranker is unlearned; quality and residual afterwards.
 
 Source: S2 sections 6.1.4 and 6.3. 10H-0M: all honest. 9H-1M: the client sends -z times its model. 9H-0M: trained
 without the client. U(9H-1M): calibrated replay of the history of 9H-1M.
 
-Differs from the paper: quality alone does not say that a client is forgotten, and a trace need not show in it: a linear
-ranker ranks by the direction of its parameters, while the client mostly changed how long they are. So the same replay
-is also made of the history of 10H-0M; the residual is the distance of the two. All runs share their seeds. S2 has no
-exact method but training again; the three exact ones are compared with training from scratch on the remaining logs.
+Differs from the paper: quality does not prove unlearning: a linear ranker ranks by the direction of its parameters,
+while the client mostly changed their norm. So the history of 10H-0M is replayed too; the residual is the distance of
+the two results. All runs share their seeds. S2 has no
+exact method except retraining; the three exact ones are compared with training from scratch on the remaining logs.
 """
 
 import time
@@ -21,7 +21,7 @@ from foltr.unlearning import shards as shard
 from foltr.unlearning import statistics
 from foltr.unlearning.costs import NUMBER, Cost, Walk, walk
 from foltr.unlearning.logs import Log, learn, size, without
-from foltr.unlearning.replay import Federation, History, federate, history_of, negate, replay
+from foltr.unlearning.replay import FederationSetup, History, federate, history_of, negate, replay
 from foltr.unlearning.shards import Logged
 
 
@@ -37,7 +37,7 @@ class Episode(NamedTuple):
 
 
 class Request(NamedTuple):
-    """Who is forgotten, and how calibrated replay does it."""
+    """The forgotten clients and the parameters of calibrated replay."""
 
     forget_clients: Sequence[int]
     z: float = 2.0
@@ -45,8 +45,8 @@ class Request(NamedTuple):
     local_steps: int = 3
 
 
-def episode(federation: Federation, request: Request, *, every: int | None = None) -> Episode:
-    """All models of the evaluation; `every`: how many rounds lie between the models that are kept for curves."""
+def episode(federation: FederationSetup, request: Request, *, every: int | None = None) -> Episode:
+    """All models of the evaluation; `every`: rounds between the models that are stored for curves."""
     honest, honest_history = _trained(federation, None, request.keep_every, every)
     attack = negate(request.forget_clients, request.z)
     attacked, history = _trained(federation, attack, request.keep_every, every)
@@ -65,7 +65,7 @@ def episode(federation: Federation, request: Request, *, every: int | None = Non
 
 
 def _trained(
-    federation: Federation, transform: Transform | None, keep_every: int, every: int | None
+    federation: FederationSetup, transform: Transform | None, keep_every: int, every: int | None
 ) -> tuple[Walk, History]:
     stored: list[RoundResult] = []
 
@@ -90,7 +90,7 @@ def residual(unlearned: Array, reference: Array) -> float:
 
 
 def direction_residual(unlearned: Array, reference: Array) -> float:
-    """The part of it that can change a ranking: distance of the two directions, 0 .. 2."""
+    """The part of the residual that can change a ranking: distance of the two directions, 0 .. 2."""
     return residual(_direction(unlearned), _direction(reference))
 
 
@@ -107,7 +107,7 @@ class Exact(NamedTuple):
 
 
 def by_logs(start: Array, attacked: Array, logged: Logged, forget_clients: Sequence[int]) -> Exact:
-    """Learning again from the logs of the others; it is training from scratch on those logs, so nothing remains."""
+    """Retraining from the logs of the others, which is exact: the residual is 0."""
     rest = without(logged.log, forget_clients)
     done = walk(learn(start, rest, logged.engine(rest)), searching=False, stored=size(logged.log))
     return Exact(attacked, done.parameters[-1], 0.0, done.cost)

@@ -1,10 +1,10 @@
-"""Logs: what each person was shown and clicked, and federated learning from it.
+"""Click logs, and federated learning from them.
 
-Learning from a log makes PDGD's steps (S0 Algorithm 1) at the current model for the recorded lists and clicks; pair
+Learning from a log takes PDGD steps (S0 Algorithm 1) at the current model for the recorded lists and clicks; pair
 weights use the current model's scores (`pair_scores = "current"`), because a log stores none.
-To forget a client exactly is to do that without its rows: training from scratch on the others' logs as they are.
+Exact unlearning of a client is learning without its rows: training from scratch on the others' logs.
 
-Differs from the paper: S2 mentions learning again from clients' logs as the costly way, and does not try it.
+Differs from the paper: S2 mentions retraining from clients' logs as expensive and does not evaluate it.
 """
 
 from collections.abc import Collection, Iterator
@@ -23,7 +23,7 @@ KIND = "log-1"  # of the file; changes with its layout
 
 
 class Log(NamedTuple):
-    """One row a search, in the order of rounds, clients and steps; a row lies with its client."""
+    """One row a search, in the order of rounds, clients and steps; each row is stored by its client."""
 
     rounds: Array  # [rows] int32
     clients: Array  # [rows] int32
@@ -55,7 +55,7 @@ def save_log(path: Path, log: Log) -> int:
 
 
 def load_log(path: Path) -> Log:
-    """A log as it was saved; a damaged file is an error that says so."""
+    """Reads a saved log; a damaged file raises an error."""
     log = Log(**read_named(path, KIND, Log._fields))
     if len({len(column) for column in log}) != 1 or log.rankings.shape != log.clicks.shape:
         raise damaged(path, "its columns do not fit together")
@@ -63,7 +63,7 @@ def load_log(path: Path) -> Log:
 
 
 def learn(start: Array, log: Log, engine: Engine) -> Iterator[RoundResult]:
-    """Federated rounds over the searches in a log; a client weighs as many as it logged in the round."""
+    """Federated rounds over the searches in a log; a client's weight is its number of rows in the round."""
     rounds = {round: Members(clients, np.diff(starts)) for round, clients, starts in rounds_of(log)}
     schedule = Schedule(list(rounds), rounds.__getitem__, fixed=False)
     return run_rounds(init_state(start), schedule, engine, aggregator=mean_delta, server_optimizer=add)

@@ -4,16 +4,16 @@ Source: S2 sections 6.1.1 and 6.1.2, equations 6.1 to 6.4 (FedEraser). Each clie
 stored on the client's side, in single precision. To forget: restart from the initial model; in each stored round every
 remaining client makes n' < n local steps and sends ||stored update|| * new update / ||new update||; FedAvg.
 
-Single precision halves what a phone has to store and moves a length by less than 1e-7 of it. Calibration uses only the
-length of an update, so 8 bytes a stored round would do where the paper stores all P numbers.
+Single precision halves the storage and changes a norm by less than 1e-7 of it. Calibration uses only the
+length of an update, so 8 bytes a stored round would suffice, while the paper stores all P numbers.
 
 Differs from the paper: nothing in the method. Where it is silent: a new update of length zero (nobody clicked) has no
 direction and stays zero; clients weigh as many interactions as stand behind what they stored, as in equation 6.1; new
 steps are new searches, so they read random numbers of rounds that the federation never had (T + stored round), the same
-in every replay from one seed. Had they read the numbers of the stored round again, length and direction would come
+in every replay from one seed. Otherwise length and direction would come
 from the same queries.
 
-It does not erase: the lengths were made on models that contained the forgotten client (see `evaluation.residual`).
+It is not exact: the norms come from models that contained the forgotten client (see `evaluation.residual`).
 """
 
 import zipfile
@@ -34,8 +34,8 @@ from foltr.types import Array, Updates
 KIND = "history-1"  # of the file; changes with its layout
 
 
-class Federation(NamedTuple):
-    """Federated averaging without noise: what unlearning is defined for."""
+class FederationSetup(NamedTuple):
+    """Federated averaging without noise, for which unlearning is defined."""
 
     start: Array  # [P] the model that every method starts from
     rounds: int
@@ -44,7 +44,7 @@ class Federation(NamedTuple):
 
 
 def federate(
-    federation: Federation, *, without: Collection[int] = (), transform: Transform | None = None
+    federation: FederationSetup, *, without: Collection[int] = (), transform: Transform | None = None
 ) -> Iterator[RoundResult]:
     """All rounds; clients in `without` never take part."""
     return run_rounds(
@@ -65,7 +65,7 @@ def negate(attackers: Collection[int], z: float) -> Transform:
 
 
 class History(NamedTuple):
-    """One row an update, in the order of rounds; a row lies with its client."""
+    """One row an update, in the order of rounds; each row is stored by its client."""
 
     rounds: Array  # [rows] int32: 1, 1 + dt, ...
     clients: Array  # [rows] int32
@@ -92,9 +92,9 @@ def lengths(history: History) -> Array:
 
 
 def replay(
-    federation: Federation, history: History, *, forget_clients: Collection[int], local_steps: int
+    federation: FederationSetup, history: History, *, forget_clients: Collection[int], local_steps: int
 ) -> Iterator[RoundResult]:
-    """The stored rounds again without the forgotten clients; the last one's parameters have forgotten them."""
+    """Replays the stored rounds without the forgotten clients."""
     stays = ~np.isin(history.clients, list(forget_clients))
     clients, weights = history.clients[stays].astype(np.int64), history.steps[stays].astype(np.int64)
     sizes = lengths(history)[stays]
@@ -115,8 +115,8 @@ def replay(
 
 
 def calibrated(updates: Array, sizes: Array) -> Array:
-    """[n, P] updates scaled to these lengths [n]; what has no length has no direction and stays zero."""
-    largest = np.abs(updates).max(axis=1, keepdims=True)  # squares of tiny numbers would be lost
+    """[n, P] updates scaled to these lengths [n]; zero updates stay zero."""
+    largest = np.abs(updates).max(axis=1, keepdims=True)  # squares of tiny numbers would underflow
     scaled = np.divide(updates, largest, out=np.zeros_like(updates), where=largest > 0)
     norms = np.linalg.norm(scaled, axis=1, keepdims=True)
     return np.divide(scaled, norms, out=scaled, where=norms > 0) * sizes[:, None]
@@ -128,7 +128,7 @@ def save_history(path: Path, history: History) -> int:
 
 
 def load_history(path: Path) -> History:
-    """A history as it was saved; a damaged file is an error that says so."""
+    """Reads a saved history; a damaged file raises an error."""
     history = History(**read_named(path, KIND, History._fields))
     rows = {len(column) for column in history}
     if len(rows) != 1 or history.updates.ndim != 2 or np.any(np.diff(history.rounds) < 0):
@@ -139,7 +139,7 @@ def load_history(path: Path) -> History:
 
 
 def write_named(path: Path, kind: str, arrays: Mapping[str, Array]) -> int:
-    """Named arrays in one .npz file under the name of their kind, whole or not at all; returns the bytes on disk."""
+    """Named arrays in one .npz file with a kind, written atomically; returns the bytes on disk."""
     return write_arrays(path, {"kind": np.array(kind), **arrays})
 
 
@@ -159,4 +159,4 @@ def read_named(path: Path, kind: str, names: Collection[str]) -> dict[str, Array
 
 
 def damaged(path: Path, why: str) -> StorageError:
-    return StorageError(f"{path} is damaged ({why}); restore it from a copy or make it again")
+    return StorageError(f"{path} is damaged ({why}); restore it from a copy or create it again")

@@ -1,7 +1,7 @@
 """Shards: clients in independent sub-federations, whose linear models are averaged for use.
 
-To forget a client only its shard is learnt again, from the logs of its other members. People are shown lists of their
-own shard's model while they train it, so a client never shapes what the other shards see.
+To forget a client only its shard is learnt again, from the logs of its other members. Users see lists of their own
+shard's model during training, so a client does not influence the lists of other shards.
 
 Differs from the paper: not in S2. The idea is that of Bourtoule et al., "Machine unlearning" (2021), over clients.
 """
@@ -17,7 +17,7 @@ from foltr.federation.round import Engine, Transform
 from foltr.types import Array
 from foltr.unlearning.costs import Cost, total_cost, walk
 from foltr.unlearning.logs import Log, learn, only, size
-from foltr.unlearning.replay import Federation, federate
+from foltr.unlearning.replay import FederationSetup, federate
 
 Members = tuple[int, ...]
 
@@ -36,14 +36,14 @@ class Logged(NamedTuple):
 
 
 def assign(clients: int, shards: int) -> list[Members]:
-    """Clients in turn; every shard has one at least."""
+    """Clients by round robin; every shard has at least one."""
     if not 1 <= shards <= clients:
         raise SpecError(f"shards = {shards}: use 1 .. {clients}, the number of clients")
     return [tuple(range(shard, clients, shards)) for shard in range(shards)]
 
 
 def train(
-    federation: Federation, clients: int, shards: Iterable[Members], transform: Transform | None = None
+    federation: FederationSetup, clients: int, shards: Iterable[Members], transform: Transform | None = None
 ) -> list[Shard]:
     """Every shard is a federation of its own."""
     everybody, trained = set(range(clients)), []
@@ -54,7 +54,7 @@ def train(
 
 
 def learn_shard(start: Array, logged: Logged, members: Members) -> Shard:
-    """A shard from its members' logs; one that everybody left has learnt nothing."""
+    """Trains a shard from its members' logs; without members it stays at the start."""
     rows = only(logged.log, members)
     if not len(rows.rounds):
         return Shard(members, start, Cost(0, 0, 0, 0, 0, 0.0))
@@ -79,8 +79,8 @@ def forget(
 
 
 def merged(shards: Iterable[Shard]) -> Array:
-    """[P] the mean of the shards by the steps behind each; one that everybody left weighs nothing."""
+    """[P] the mean of the shards by the steps behind each; an empty one has weight 0."""
     models, weights = zip(*((shard.model, shard.cost.local_steps) for shard in shards), strict=True)
     if not any(weights):
-        raise SpecError("no shard has learnt from anybody; at least one client has to remain")
+        raise SpecError("no shard has members; at least one client has to remain")
     return weighted_sum(np.stack(models), np.array(weights)) / sum(weights)

@@ -10,13 +10,13 @@ from foltr.lab.data.partition import Clients
 class Halves(msgspec.Struct, frozen=True, tag_field="kind", tag="halves"):
     def split(self, train, test, context):
         queries, tested = len(train.queries), len(test.queries)
-        middle = queries // 2
+        half = queries // 2
         return Clients(
             train=train,
             test=test,
             pools=np.arange(queries),
-            pool_start=np.array([0, middle]),
-            pool_stop=np.array([middle, queries]),
+            pool_start=np.array([0, half]),
+            pool_stop=np.array([half, queries]),
             users=np.zeros(2, np.int64),
             click_models=(context.users,),
             interactions=np.full(2, context.interactions),

@@ -5,10 +5,10 @@ of the round and s = -sign(mu - theta):
 
 Krum and Multi-Krum: all attackers send theta + lambda * s. lambda starts at the paper's upper bound and is halved
 until the aggregator still selects an attacker, or until it is below 1e-5; then that is sent. Multi-Krum selects an
-attacker when one is among its n - m best. Full knowledge: Krum is played through with m crafted updates and the n - m
+attacker when one is among its n - m best. Full knowledge: Krum is simulated with m crafted updates and the n - m
 updates of the others. Partial: with the attackers' m own honest updates in place of the others', first with one
 crafted update among them, then two, up to m, until a lambda is found. A single attacker with partial knowledge ties
-with its own update for every lambda, so it sends the bound: as far back as it had honestly gone.
+with its own update for every lambda, so it sends the bound: minus the length of its honest update.
 
 Every other aggregator: coordinates are drawn uniformly from beyond the honest maximum (s = 1) or minimum (s = -1), up
 to twice its value away from zero or half its value towards it (b = 2). Full knowledge: extremes of the others' updates.
@@ -21,8 +21,8 @@ origin and s = 0 holds exactly; only the extremes are those of models.
 Differs from the paper: the crafted updates for Krum are all the same, as in the thesis, not scattered within epsilon
 of each other. Distances are not squared, since the thesis's Krum has them so, and the upper bound is derived in the
 same way for them: (lowest sum of an honest update's n - m - 2 distances / (n - 2m - 1) + largest distance of an honest
-update to theta) / ||s||; where n - 2m - 1 = 0 any lambda wins, and 1 stands for it. In the partial game, as in the
-full one, the number of crafted updates is what Krum takes for m, and it looks at one neighbour at least.
+update to theta) / ||s||; where n - 2m - 1 = 0 every lambda is selected, and 1 is used. In both simulations Krum's
+m is the number of crafted updates, and a score sums at least one distance.
 """
 
 from typing import Annotated, ClassVar
@@ -38,7 +38,7 @@ from foltr.types import Array
 
 
 class Fang(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="fang"):
-    """The attack that belongs to the aggregator."""
+    """Fang's attack on the aggregator in use."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"updates"})
     num_attackers: Annotated[int, msgspec.Meta(ge=0)] = 0
@@ -62,6 +62,6 @@ class Fang(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="k
 
 
 def krum_lambda(others: Array, against: Array, *, fewest: int, attackers: int, any_place: bool) -> float:
-    """lambda, found in a game with the honest deltas `others` and with `fewest` crafted ones, or more up to all."""
+    """lambda, found by simulating Krum on the honest deltas `others` and `fewest` to `attackers` crafted ones."""
     distances, workspace = pairwise_distances(others), np.empty((4, len(others)))
     return float(search_lambda(others, against, distances, fewest, attackers, any_place, workspace))

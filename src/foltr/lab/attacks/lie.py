@@ -1,4 +1,4 @@
-"""A little is enough: a shift of z standard deviations, small enough to hide among the honest updates.
+"""LIE (a little is enough): a shift of z standard deviations, within the spread of the honest updates.
 
 Source: S2 section 5.2.3, after Baruch, Baruch and Goldberg 2019. All attackers send mu - z sd of the updates they
 know, with the largest z for which Phi(z) < (n - m - s) / (n - m), where s = floor(n / 2 + 1) - m.
@@ -38,6 +38,6 @@ class Lie(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="ki
 
 @cache
 def largest_z(clients: int, attackers: int) -> float:
-    """How many standard deviations still leave enough honest clients farther out; needs attackers < clients / 2."""
+    """The largest z for which enough honest clients deviate more; needs attackers < clients / 2."""
     supporters = clients // 2 + 1 - attackers
     return NormalDist().inv_cdf((clients - attackers - supporters) / (clients - attackers))

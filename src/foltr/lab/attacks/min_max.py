@@ -1,4 +1,4 @@
-"""Min-max: as far from the mean as possible without being farther from anybody than honest clients are from each other.
+"""Min-max: the update farthest from the mean whose distance to every known update stays within their diameter.
 
 Source: Shejwalkar and Houmansadr 2021, attack AGR-agnostic min-max. All attackers send mean + gamma * p with the
 largest gamma for which no known update is farther away than the two known updates that are farthest apart. `min_max`
@@ -7,7 +7,7 @@ has p = -sd per coordinate, `min_max_unit` the direction against the mean delta,
 A single attacker that knows only its own update sends it unchanged: the largest distance that it knows of is 0.
 
 Differs from the paper: gamma is solved for, one quadratic a known update, instead of searched by halving. Known
-updates are all n, or the attackers' own, each as it would honestly have been.
+updates are all n, or the attackers' own, as trained honestly.
 """
 
 from typing import Annotated, ClassVar

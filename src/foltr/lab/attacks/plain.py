@@ -1,4 +1,4 @@
-"""Attacks that look at nobody else's update: none, poisoned clicks, sign flipping, model replacement.
+"""Attacks that use only the attacker's own update: none, poisoned clicks, sign flipping, model replacement.
 
 Sources: poisoned clicks as in S2 section 5.2.2; sign flipping as in Li et al. 2019 (RSA); replacement as in S2 section
 6.4, where the client that is to be forgotten sends -z times its local model, z = 2.
@@ -28,7 +28,7 @@ class NoAttack(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
 
 
 class Poison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="poison"):
-    """Attackers train honestly, and send that, on clicks of the poison table."""
+    """Attackers click by the poison table, then train and send honestly."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"clicks"})
     click_table: ClassVar[str] = "poison"

@@ -1,4 +1,4 @@
-"""How an attack gets into the rounds of a federation."""
+"""An attack as the transform of a federation's rounds."""
 
 import numpy as np
 
@@ -10,22 +10,22 @@ from foltr.rng import stream
 from foltr.types import Array, Updates
 
 
-def check_attack(attack: Attack, clients: int) -> None:
+def check_num_attackers(attack: Attack, clients: int) -> None:
     """Refuses attackers without an attack, and as many as half of the clients."""
     if not attack.needs and attack.num_attackers:
         raise SpecError(
             f"attack.num_attackers = {attack.num_attackers} without an attack; say attack.kind, or leave it out"
         )
-    most = (clients - 1) // 2
-    if not 0 <= attack.num_attackers <= most:
+    limit = (clients - 1) // 2
+    if not 0 <= attack.num_attackers <= limit:
         raise SpecError(
             f"attack {kind_name(type(attack))!r}: {attack.num_attackers} attackers among {clients} clients; "
-            f"attackers are fewer than half: use 0 to {most}"
+            f"attackers are fewer than half: use 0 to {limit}"
         )
 
 
 def transform_of(attack: Attack, *, aggregator: str, seed: int) -> Transform | None:
-    """What attackers make of the deltas of a round; None if they send what they trained."""
+    """The transform that replaces the attackers' deltas; None if they send what they trained."""
     if "updates" not in attack.needs or attack.num_attackers == 0:
         return None
 

@@ -8,8 +8,8 @@ Source: S4 section 4. A document is guessed to be clicked if, from the ranker be
     least squares        its coefficient is positive: change of the parameters = sum of coefficient * features
     least absolute       the same with the least sum of absolute deviations, positive beyond what rounding may do
 
-A linear ranker's step is such a sum, clicked documents with positive weights, so a message without noise gives its
-clicks away. Gamma shares are nearly all zero, and absolute deviations do not care for a few wild coordinates.
+A linear ranker's step is such a sum, clicked documents with positive weights, so a message without noise reveals
+its clicks. Gamma shares are nearly all zero, and least absolute deviations are robust to a few large ones.
 With more documents than parameters many coefficients fit; the smallest (in L2) are taken for both regressions.
 
 Differs from the paper: scores of the same document are compared. The author's program sorts the list anew and compares
@@ -19,8 +19,8 @@ in the paper.
 
 With `audit.sum` = n the server sees sums of n messages only, as secure aggregation leaves them. It then guesses for
 each of the n clients from the same sum and the documents that this client was shown. "absent": the same guess from the
-sum without the client's own message. What the server finds there it knows about anybody, from what the others' clicks
-have in common; only what exceeds it is a leak about the client.
+sum without the client's own message. That baseline comes from what the others' clicks have in
+common; only the excess over it is a leak about the client.
 """
 
 from collections.abc import Callable
@@ -114,7 +114,7 @@ GUESSES: dict[str, Guess] = {
 
 
 def _sorted_anew(rises: Callable[[Array, Array], Array]) -> Guess:
-    """S4's mistake: what stood at a rank against what stands there after, in a list of one search."""
+    """S4's variant: compares the documents at the same rank before and after, for one search."""
     return lambda features, before, after: rises(features @ before, np.sort(features @ after)[::-1])
 
 
@@ -137,7 +137,7 @@ class GuessQuality(NamedTuple):
 
 
 def score(clicks: Array, guessed: Array) -> GuessQuality:
-    """Of clicks and guesses [messages, k] bool. S4 leaves out lists without a click, and so do we."""
+    """Scores of guesses against clicks, both [messages, k] bool; lists without a click are left out, as in S4."""
     some = clicks.any(axis=1)
     clicks, guessed = clicks[some], guessed[some]
     if not len(clicks):
@@ -164,7 +164,7 @@ def guess_each(name: str, features: Array, before: Array, after: Array) -> Array
 
 
 def check_audit(setting: Setting, fold: Fold) -> None:
-    """Refuses what cannot be, before anything is computed."""
+    """Refuses impossible settings before anything runs."""
     if not full_lists(fold.validation, setting.users.k).size:
         raise SpecError(
             f"audit: no validation query of {fold.name} fold {fold.fold} has {setting.users.k} documents; "

@@ -1,11 +1,10 @@
-"""Was this client in the sum? The server knows what the client would have sent, and how updates spread.
+"""Membership inference: was this client in the sum? The server knows the client's update and the moments of others.
 
 The sum of n updates is near normal: with the target in it, its mean is higher by the target's own update. The best test
-of that is the matched filter (Neyman and Pearson 1933): project what exceeds the expected sum on the target's update,
-each direction weighted by the inverse of how much other sums spread in it.
+of that is the matched filter (Neyman and Pearson 1933): project the sum minus its expectation on the target's update,
+weighted by the inverse covariance of other sums.
 
-Differs from the paper: the moments are estimated from other messages, with a little of the identity added so that
-directions which nobody uses count.
+Differs from the paper: the moments are estimated from other messages, regularised by a multiple of the identity.
 """
 
 from typing import NamedTuple
@@ -13,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import norm, rankdata
 
-from foltr.lab.audit.epsilon import Trials, at_least, at_most
+from foltr.lab.audit.epsilon import Trials, clopper_pearson_lower, clopper_pearson_upper
 from foltr.rng import Stream
 from foltr.types import Array
 
@@ -47,7 +46,7 @@ def spread_of(updates: Array) -> Spread:
 
 def statistic(total: Array, target: Array, others: Spread, count: int) -> float:
     """Higher if the target's update [P] is in the sum [P] of `count` updates; about standard normal if it is not."""
-    difference = target - others.mean  # another client would stand in the target's place
+    difference = target - others.mean  # without the target another client is in the sum
     direction = np.linalg.solve(others.covariance, difference)
     size = np.sqrt(max(count * (direction @ difference), np.finfo(float).tiny))
     return float(direction @ (total - count * others.mean) / size)
@@ -56,7 +55,7 @@ def statistic(total: Array, target: Array, others: Spread, count: int) -> float:
 def sums(sent: Array, known: Array, *, count: int, trials: int, draws: Stream) -> Trials:
     """Statistics of sums of `count` updates with and without a target.
 
-    `sent` [n, P] are updates as they leave, `known` [n, P] the same as the server would expect them from the clicks.
+    `sent` [n, P] are updates as they leave, `known` [n, P] the updates that the server computes from the clicks.
     In each trial the target is one of them and the others are drawn from the rest, with replacement.
     """
     others, clients = spread_of(sent), len(sent)
@@ -95,6 +94,6 @@ def advantage(trials: Trials) -> Measured:
     best = thresholds[np.subtract(*((each[::2, None] >= thresholds).mean(axis=0) for each in trials)).argmax()]
     (hits, inside), (alarms, outside) = (((each[1::2] >= best).sum(), len(each[1::2])) for each in trials)
     error = 0.0125  # four bounds that hold together at 95 %
-    low = at_least(hits, inside, error) - at_most(alarms, outside, error)
-    high = at_most(hits, inside, error) - at_least(alarms, outside, error)
+    low = clopper_pearson_lower(hits, inside, error) - clopper_pearson_upper(alarms, outside, error)
+    high = clopper_pearson_upper(hits, inside, error) - clopper_pearson_lower(alarms, outside, error)
     return Measured(float(hits / inside - alarms / outside), float(low), float(high))

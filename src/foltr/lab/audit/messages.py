@@ -1,7 +1,7 @@
-"""Messages of clients as the server gets them, with the truth about the clicks behind them.
+"""Messages of clients as the server gets them, with the true clicks.
 
 Source: S4 section 4.1. Each client starts from the trained ranker, searches a few times with queries that nobody has
-trained on (the validation part), is shown the ranker's list as it is (not a drawn one), clicks, steps, clips, adds its
+trained on (the validation part), sees the list sorted by score (not a sampled one), clicks, steps, clips, adds its
 share of the noise and sends. Only queries with a full list take part.
 
 Differs from the paper: features are scaled by the training set's moments (the author's program takes those of the
@@ -20,7 +20,7 @@ from foltr.errors import SpecError
 from foltr.federation.round import Protection, Release
 from foltr.lab.data.dataset import Fold
 from foltr.lab.simulation.protection import protect_rows
-from foltr.lab.simulation.task import Federated, federation_protection
+from foltr.lab.simulation.task import federated, federation_protection
 from foltr.lab.spec.setting import Setting
 from foltr.metrics import order
 from foltr.rng import stream
@@ -76,7 +76,7 @@ def _search(
     data: Dataset, chosen: Array, k: int, users: ClickModel, draws: Array, seen: list[Interaction], step: int,
     rank: Rank,
 ) -> Interaction:  # fmt: skip
-    """One person's search in the ranker's list as it is; what was seen is appended to `seen`."""
+    """One search in the list sorted by score; the displayed list is appended to `seen`."""
     rows = slice(data.offsets[chosen[step]], data.offsets[chosen[step] + 1])
     features = np.asarray(data.features[rows], dtype=np.float64)
     _, scores = rank(features, k, stream(0, purpose="choice"))
@@ -93,13 +93,13 @@ def full_lists(data: Dataset, k: int) -> Array:
 
 def contributors_of(setting: Setting) -> int:
     """How many clients add a share of the noise of a round."""
-    assert isinstance(setting.federation, Federated)
-    return setting.federation.cohort or setting.federation.clients
+    federation = federated(setting.federation)
+    return federation.cohort or federation.clients
 
 
 def protected(setting: Setting, local: Array, *, seed: int, round: int) -> Array:
     """Deltas [n, P] as they leave: clipped where deltas are clipped, with one share each of the noise of a round."""
-    protection = protection_in(setting, local.shape[1])
+    protection = setting_protection(setting, local.shape[1])
     if protection.event is None:
         return local.copy()
     wanted = setting.audit.noise_contributors or protection.event.noise_contributors
@@ -108,11 +108,9 @@ def protected(setting: Setting, local: Array, *, seed: int, round: int) -> Array
     return protect_rows(setting.privacy, local.copy(), np.arange(len(local)), release, seed=seed, round=round)
 
 
-def protection_in(setting: Setting, parameters: int) -> Protection:
-    """The setting's mechanism with what a release of it is worth."""
-    federation = setting.federation
-    assert isinstance(federation, Federated)
-    return federation_protection(federation, setting.privacy, parameters=parameters)
+def setting_protection(setting: Setting, parameters: int) -> Protection:
+    """The setting's mechanism with the event of a release."""
+    return federation_protection(federated(setting.federation), setting.privacy, parameters=parameters)
 
 
 def _queries(data: Dataset, k: int, messages: int, queries: int, seed: int) -> Array:

@@ -3,16 +3,16 @@
 The adversary knows everybody's updates but one and subtracts them, so that a sum is one update and the noise of all
 shares. In the first dataset it is an update far beyond the clip; in the second it is zero (adjacency `zero-out`) or the
 opposite (`replace`). Both go through the real clipping and noise of `mechanisms`. The statistics are likelihood ratios
-(up to a rising function), which no other statistic beats; those of several releases add up.
+(up to a monotone function), which are optimal; those of several releases add up.
 
 FPDGD clips the PARAMETERS in L2 and adds Laplace noise to each of P coordinates: two users at opposite ends of the
-diagonal differ by 2 C sqrt(P) in L1, so a sum is worth 2 C sqrt(P) / scale and not the nominal epsilon. A single
-message holds one of n gamma shares, nearly all of them zero: whoever sees it reads the parameters off the coordinates
+diagonal differ by 2 C sqrt(P) in L1, so the epsilon of a sum is 2 C sqrt(P) / scale and not the nominal one. A single
+message holds one of n gamma shares, nearly all of them zero: the server reads the parameters from the coordinates
 without noise.
 
-`epsilon_bounds` puts the bound from trials beside the accountant's figure. That one is an upper bound, so the trials'
-never exceeds it if noise and accounting are what they claim to be. Where a single message carries a share of the noise
-only, it is tried as well: that is what the server sees without secure aggregation.
+`epsilon_bounds` compares the lower bound from trials with the accountant's upper bound; if noise and accounting are
+right, the first never exceeds the second. Where a message carries only a share of the noise, single messages are
+tested too: the server sees them without secure aggregation.
 """
 
 import math
@@ -25,7 +25,7 @@ import numpy as np
 from foltr._kernels.noise import add_gamma_shares
 from foltr.federation.round import Release as ReleaseTerms
 from foltr.lab.audit.epsilon import Trials, lower_bound
-from foltr.lab.audit.messages import contributors_of, protection_in
+from foltr.lab.audit.messages import contributors_of, setting_protection
 from foltr.lab.simulation.protection import protect_rows
 from foltr.lab.spec.setting import Setting
 from foltr.learners.foltr_es import FoltrEs, outcomes
@@ -48,7 +48,9 @@ Statistic = Callable[[Array, Array, Array], Array]
 
 def two_datasets(release: Release, first: Array, second: Array, statistic: Statistic, *, releases: int = 1) -> Trials:
     """Trials with both datasets, of so many releases each."""
-    digit = _DIGITS * float(np.ptp(statistic(np.stack([first, second]), first, second)))  # of what lies between them
+    digit = _DIGITS * float(
+        np.ptp(statistic(np.stack([first, second]), first, second))
+    )  # of the difference between the datasets
 
     def seen(update: Array, dataset: int) -> Array:
         each = [statistic(release(update, 2 * one + dataset), first, second) for one in range(releases)]
@@ -57,9 +59,8 @@ def two_datasets(release: Release, first: Array, second: Array, statistic: Stati
     return Trials(seen(first, 0), seen(second, 1))
 
 
-# The last digits of doubles distinguish datasets under the same noise (Mironov 2012): adding a number to noise leaves
-# other digits for one dataset than for the other. Statistics are rounded so that they see the mechanism and not that;
-# what is deployed draws its noise in the integers.
+# The last digits of doubles distinguish datasets under the same noise (Mironov 2012). Statistics are rounded, so that
+# trials measure the mechanism and not floating point; a deployed client draws integer noise.
 _DIGITS = 1e-9
 
 
@@ -69,7 +70,7 @@ def along(released: Array, first: Array, second: Array) -> Array:
 
 
 def by_absolute(released: Array, first: Array, second: Array) -> Array:
-    """Likelihood ratio of Laplace noise: nearer to which, in L1."""
+    """Likelihood ratio of Laplace noise: the difference of L1 distances."""
     return np.abs(released - second).sum(axis=1) - np.abs(released - first).sum(axis=1)
 
 
@@ -79,14 +80,14 @@ def by_match(released: Array, first: Array, second: Array) -> Array:
     return (np.abs(released - first) < near).sum(axis=1) - (np.abs(released - second) < near).sum(axis=1)
 
 
-_BEYOND = 1e3  # times the clip: what a client would send if nothing held it back
+_BEYOND = 1e3  # times the clip: the update before clipping
 
 
 def user_level(privacy: UserLevelDP, event: Event, *, trials: int, seed: int, releases: int = 1) -> Trials:
     """A sum with the noise of all contributors (one, where noise is local): one user is zeroed out."""
     laplace, contributors, size = event.mechanism == "laplace", event.noise_contributors, event.parameters
     worst = np.zeros(size)
-    worst[: 1 if laplace else size] = 1.0  # in L1 one coordinate is as far as one can go, in L2 every direction is
+    worst[: 1 if laplace else size] = 1.0  # the worst case in L1 is one coordinate, in L2 every direction
     first = worst * event.bound / np.sqrt(worst.sum())
 
     def release(update: Array, number: int) -> Array:
@@ -123,7 +124,7 @@ def _with_shares(privacy: Fpdgd, trials: int, present: int, contributors: int, s
 
 
 def integers(sample: Callable[[int], Array], *, bound: int, trials: int) -> Trials:
-    """Noise in the integers, `sample(size)` of it: a coordinate at the bound, or nothing."""
+    """Integer noise from `sample(size)`: one coordinate at the bound, or zero."""
     return two_datasets(
         lambda update, _: update + np.asarray(sample(trials), dtype=np.float64)[:, None],
         np.array([float(bound)]), np.zeros(1), along,
@@ -163,15 +164,15 @@ def _of_fpdgd(privacy: Fpdgd, size: int, contributors: int, trials: int, seed: i
     event = privacy.event(ReleaseContext(contributors, 1, size))
     spent, to_server = (accounting.epsilon({event: 1}, DELTA, against).epsilon for against in ADVERSARIES)
     together = fpdgd_sum(privacy, size=size, trials=trials, seed=seed, contributors=_CONTRIBUTORS)
-    alone = fpdgd_message(privacy, size=size, trials=trials, seed=seed, contributors=contributors)
+    single = fpdgd_message(privacy, size=size, trials=trials, seed=seed, contributors=contributors)
     return [
         _row("sum of one round", together, spent, DELTA, privacy.epsilon),
-        _row("one message", alone, to_server, DELTA, privacy.epsilon),
+        _row("one message", single, to_server, DELTA, privacy.epsilon),
     ]
 
 
 def _of_user_level(setting: Setting, privacy: UserLevelDP, size: int, trials: int, seed: int) -> list[dict[str, Any]]:
-    plan = protection_in(setting, size)
+    plan = setting_protection(setting, size)
     assert plan.event is not None
     delta = privacy.delta if isinstance(privacy, Gaussian) else DELTA
     often = max(1, min(plan.context.releases, _RELEASES))
@@ -187,8 +188,8 @@ def _of_user_level(setting: Setting, privacy: UserLevelDP, size: int, trials: in
     if plan.event.noise_contributors > 1 and isinstance(privacy, Gaussian):
         noise = event.noise / math.sqrt(plan.event.noise_contributors)
         share = msgspec.structs.replace(event, noise=noise, noise_contributors=1, present=1, against=EVERYBODY)
-        alone = user_level(privacy, share, trials=trials, seed=seed)
-        rows.append(_row("one message", alone, accounting.epsilon({share: 1}, delta).epsilon, delta, None))
+        single = user_level(privacy, share, trials=trials, seed=seed)
+        rows.append(_row("one message", single, accounting.epsilon({share: 1}, delta).epsilon, delta, None))
     return rows
 
 

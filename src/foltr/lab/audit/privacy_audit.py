@@ -2,7 +2,7 @@
 
 For every setting, with the first of its rankers: click guessing on single messages of several searches (secure
 aggregation off) and on sums of several clients (on), membership of a client in a sum, and a lower bound on epsilon
-beside the accountant's figure; everything beside guessing at random.
+beside the accountant's epsilon; each with its random baseline.
 
 The messages are those of the round after the last: validation queries, the setting's users, noise and clipping.
 """
@@ -23,8 +23,7 @@ from foltr.lab.audit.neighbouring_datasets import epsilon_bounds
 from foltr.lab.data.dataset import Fold
 from foltr.lab.simulation.population import load
 from foltr.lab.simulation.task import Federated
-from foltr.lab.spec.setting import Setting
-from foltr.lab.spec.setting import stored as stored_setting
+from foltr.lab.spec.setting import Setting, stored
 from foltr.learners.pdgd import Pdgd
 from foltr.rankers import Linear
 from foltr.rng import stream
@@ -47,14 +46,14 @@ def audit_run(folder: Path, *, messages: int = MESSAGES, trials: int = TRIALS) -
 def audit_settings(run: records.Run, *, messages: int = MESSAGES, trials: int = TRIALS) -> Iterator[dict[str, Any]]:
     """One setting after the other, as they are done; each takes about a minute."""
     with np.load(run.dir / "ranker.npz") as rankers:
-        stored = {name: rankers[name] for name in rankers.files}
+        arrays = {name: rankers[name] for name in rankers.files}
     for one in run.manifest.settings:
         if "silo" in one.resolved:
             raise InputError(f"{run.dir}: a silo has no clicks; what sketches leak is shown by foltr silo demo")
-        setting = stored_setting(one.resolved)
+        setting = stored(one.resolved)
         assert isinstance(setting, Setting)
-        fold, seed = (int(number) for number in stored[f"setting_{one.index}_fold_seed"][0])
-        parameters = stored[f"setting_{one.index}"][0]
+        fold, seed = (int(number) for number in arrays[f"setting_{one.index}_fold_seed"][0])
+        parameters = arrays[f"setting_{one.index}"][0]
         data = msgspec.to_builtins(one.data)
         about = {"index": one.index, "label": one.label, "data": data, "fold": fold, "seed": seed}
         yield about | audit(setting, load(setting.data, fold), parameters, seed, messages=messages, trials=trials)
@@ -80,7 +79,7 @@ def audit(
 def _cannot(setting: Setting, fold: Fold) -> str:
     """Why clicks are not guessed; empty where they are."""
     if not isinstance(setting.federation, Federated):
-        return "no messages: everything is in one place"
+        return "no messages: training is centralised"
     if not isinstance(setting.learner, Pdgd) or not isinstance(setting.ranker, Linear):
         return "clicks are guessed from the messages of pdgd with a linear ranker only"
     if not full_lists(fold.validation, setting.users.k).size:
@@ -89,7 +88,7 @@ def _cannot(setting: Setting, fold: Fold) -> str:
 
 
 def _longer(setting: Setting, fold: Fold, short: Messages, queries: int, seed: int) -> Messages:
-    """Messages of more searches, so many fewer of them that the searches are as many."""
+    """Messages of more searches each, fewer messages, the same number of searches."""
     if queries == 1:
         return short
     return send(setting, fold, short.before, messages=max(1, len(short.sent) // queries), queries=queries, seed=seed)

@@ -39,7 +39,7 @@ def _table(title: str, name: str, first: str, columns: list[str], caption: str) 
 def _clicks(one: dict[str, Any], name: str) -> Table:
     caption = (
         "precision / recall of guessed clicks; random: as many guesses at random; without: least absolute when the "
-        "client's own message is not in the sum. Only what exceeds both is a leak"
+        "client's own message is not in the sum. Only the excess over both is a leak"
     )
     columns = [*(attack.replace(" ", "\n") for attack in _COLUMNS), "without", "random"]
     table = _table("Clicks behind messages", name, "the server sees", columns, caption)

@@ -1,4 +1,4 @@
-"""Speed in one run: training against a NumPy twin and against memory, evaluation, parsing, aggregators, secure sums."""
+"""The measurements of `foltr bench`: training, evaluation, parsing, aggregators and secure sums."""
 
 import resource
 import sys
@@ -9,7 +9,7 @@ from typing import Any
 from foltr.lab.bench.aggregators import measure_aggregators
 from foltr.lab.bench.parsing import measure_parse
 from foltr.lab.bench.secagg import SIZES, measure_secagg
-from foltr.lab.bench.stopwatch import in_turns
+from foltr.lab.bench.stopwatch import interleaved
 from foltr.lab.bench.training import SHAPES, SMOKE, measure_training
 from foltr.lab.data import synthetic
 from foltr.lab.simulation import compiled
@@ -24,13 +24,13 @@ _TRIES = 12
 def measure(*, smoke: bool = False, large: bool = False, say: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
     """Everything, as `foltr bench --json` prints it; `large`: also a secure sum of 10,000 clients, some minutes."""
     say("parsing")
-    parse = measure_parse(10 if smoke else 100)  # first: later its memory would vanish below what the rest has used
+    parse = measure_parse(10 if smoke else 100)  # first: afterwards the peak memory of the process hides it
     say("compiling")
     compiled.warm_up()
     out: dict[str, Any] = {"data": "synthetic"}
     tries = 2 if smoke else _TRIES
     for shape in SMOKE if smoke else SHAPES:
-        say(f"training at the {shape.name} and its NumPy twin: {tries} turns of {shape.interactions:,} interactions")
+        say(f"training at the {shape.name} and its NumPy reference: {tries} times {shape.interactions:,} interactions")
         data = synthetic.generate(shape.source, queries=shape.queries, seed=1)
         for kind, figures in measure_training(shape, data, tries).items():
             out.setdefault(kind, {})[shape.name] = figures
@@ -55,17 +55,17 @@ def _evaluate(data: Dataset, grades: int, queries: int, tries: int) -> float:
     last = data.offsets[queries]
     test = Dataset(data.features[:last], data.labels[:last], data.offsets[: queries + 1], data.queries[:queries])
     rankers = stream(3, purpose="start").normal(32 * data.features.shape[1]).reshape(32, -1)
-    return 1000 * float(in_turns([partial(offline_quality, Linear(), rankers, test, grades)], tries).min()) / 32
+    return 1000 * float(interleaved([partial(offline_quality, Linear(), rankers, test, grades)], tries).min()) / 32
 
 
 def _peak_mb() -> float:
-    """Most memory that this process ever held."""
+    """Peak memory of this process."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (2**20 if sys.platform == "darwin" else 2**10)
 
 
-def shown(measured: dict[str, Any]) -> str:
-    """For the terminal."""
+def report_lines(measured: dict[str, Any]) -> str:
+    """The measurements as text for a terminal."""
     lines = [f"memory        {measured['bandwidth_gb_s']:.1f} GB/s scoring lists on one thread (synthetic data)"]
     for name, threads in measured["train"].items():
         for count, figures in threads.items():
@@ -73,8 +73,11 @@ def shown(measured: dict[str, Any]) -> str:
             scaled = "" if count == "1" else f" (x {figures['times_one_thread']:.2f})"
             words = f"interactions/s on {count}{scaled}: {100 * share:.0f} % of only scoring"
             lines.append(f"{name:<13} {speed:>11,.0f} {words}")
-        slow, ratio = measured["numpy_twin"][name]["interactions_per_s"], measured["speedup_over_numpy_twin"][name]
-        lines.append(f"{name:<13} {slow:>11,.0f} interactions/s by the NumPy twin, {ratio:.0f} times slower")
+        slow, ratio = (
+            measured["numpy_reference"][name]["interactions_per_s"],
+            measured["speedup_over_numpy_reference"][name],
+        )
+        lines.append(f"{name:<13} {slow:>11,.0f} interactions/s by the NumPy reference, {ratio:.0f} times slower")
     parse = measured["parse"]
     lines.append(f"evaluation    {measured['evaluate']['mslr-shape']['ms_per_ranker']:.2f} ms a ranker")
     lines.append(f"parsing       {parse['mb_per_s']:.0f} MB/s, memory {parse['peak_over_arrays']:.2f} x the arrays")

@@ -2,9 +2,9 @@
 
     <cache>/data/<key>/{features,labels,offsets,queries}.npy, entry.json
 
-The key is a hash of what went in: content of the source files, every option, the format version. An entry is
-written beside its place and renamed into it when it is whole; sizes are checked when it is opened, and an
-entry that was damaged later is built again. Where the cache cannot be written, the collection is held in
+The key is a hash of the input: content of the source files, every option, the format version. An entry is
+written to a temporary folder and renamed when it is complete; sizes are checked when it is opened, and a
+damaged entry is built again. Where the cache cannot be written, the collection is held in
 memory.
 """
 
@@ -47,7 +47,7 @@ class Scaling(NamedTuple):
 
 
 def keep(ingredients: object, pieces: Callable[[], Iterator[Block]], scaling: Scaling) -> Entry:
-    """The collection that `pieces` makes, made once; `ingredients` (JSON values) are all that decides it."""
+    """The collection of `pieces`, built once; `ingredients` (JSON values) determine it."""
     given = None if scaling.zscore is None else hashlib.sha256(scaling.zscore.tobytes()).hexdigest()
     label = json.dumps([FORMAT, ingredients, scaling.kind, given])
     place = cache_home() / "data" / hashlib.sha256(label.encode()).hexdigest()[:32]
@@ -71,14 +71,13 @@ def keep(ingredients: object, pieces: Callable[[], Iterator[Block]], scaling: Sc
 def _storage_error(folder: Path, error: OSError) -> StorageError:
     if error.errno in _FULL:
         return StorageError(
-            f"{folder}: no space left to keep parsed data; free some there, "
-            "or set FOLTR_CACHE to a folder on another disk"
+            f"{folder}: no space left for parsed data; free some there, or set FOLTR_CACHE to a folder on another disk"
         )
-    return StorageError(f"{folder}: parsed data could not be kept ({error}); FOLTR_CACHE names another folder")
+    return StorageError(f"{folder}: parsed data could not be stored ({error}); FOLTR_CACHE names another folder")
 
 
 def _workshop(place: Path) -> Path | None:
-    """A folder beside the place to build in; nothing where the cache cannot be written."""
+    """A temporary folder to build in; None where the cache cannot be written."""
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(OSError):
@@ -91,18 +90,18 @@ def _workshop(place: Path) -> Path | None:
 
 
 def _sweep(place: Path) -> None:
-    """Remove what a killed process left of this entry; a living one is done within a day."""
+    """Removes temporary folders of killed processes: those older than a day."""
     for left in place.parent.glob(f".{place.name}-*"):
         if time.time() - left.stat().st_mtime > _A_DAY:
             shutil.rmtree(left, ignore_errors=True)
 
 
 def _install(workshop: Path, place: Path) -> Entry | None:
-    """Move the finished folder into its place; where another process was first, use its work."""
+    """Renames the finished folder; if another process was first, uses its entry."""
     with contextlib.suppress(FileNotFoundError):
         if place.exists() and _open(place, mapped=True) is None:
             broken = tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent)
-            place.rename(Path(broken) / "entry")  # so that nobody meets a half-removed entry under its name
+            place.rename(Path(broken) / "entry")  # so that no process opens a half-removed entry
             shutil.rmtree(broken, ignore_errors=True)
     try:
         workshop.rename(place)
@@ -156,12 +155,12 @@ def _header(rows: int, width: int) -> bytes:
 def _rescale(file: IO[bytes], offsets: Array, width: int, scaling: Scaling) -> None:
     """Scale the written rows, some whole queries at a time.
 
-    By plain reads and writes: a disk that fills up under a mapped file ends the process without a word.
+    By plain reads and writes: a full disk under a mapped file kills the process without an error.
     """
     first = 0 if scaling.kind != "none" else len(offsets)
     while first < len(offsets) - 1:
-        room = offsets[first] + _BLOCK_BYTES // (4 * width)
-        last = max(first + 1, int(np.searchsorted(offsets, room, side="right")) - 1)
+        limit = offsets[first] + _BLOCK_BYTES // (4 * width)
+        last = max(first + 1, int(np.searchsorted(offsets, limit, side="right")) - 1)
         where, size = (
             _HEADER + 4 * width * int(offsets[first]),
             4 * width * int(offsets[last] - offsets[first]),
@@ -175,7 +174,7 @@ def _rescale(file: IO[bytes], offsets: Array, width: int, scaling: Scaling) -> N
 
 
 def _open(place: Path, *, mapped: bool) -> Entry | None:
-    """The entry, or nothing where it is absent or its files are not the ones that were written."""
+    """The entry; None if it is absent or its files were changed."""
     try:
         facts = json.loads((place / "entry.json").read_text())
         if any((place / name).stat().st_size != size for name, size in facts["sizes"].items()):

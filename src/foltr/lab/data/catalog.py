@@ -1,4 +1,4 @@
-"""Collections by name: find the files on this machine, load a fold, say what is there.
+"""Collections by name: finds their files on this machine, loads folds, describes them.
 
 A collection is looked for in the folder given by `add`, then in `<folder>/<name>` for each folder of
 FOLTR_DATA, then in `./data/<name>`. A name that was added but is not a published one is the user's own:
@@ -16,7 +16,7 @@ from foltr.errors import DataError, DataMissing, SpecError
 from foltr.lab.data import cache, files, layouts, letor, places, synthetic
 from foltr.lab.data.archives import file_of
 from foltr.lab.data.dataset import Fold
-from foltr.lab.data.normalize import check
+from foltr.lab.data.normalize import check_scaling
 from foltr.lab.data.published import COLLECTIONS, OWN, Collection
 from foltr.types import Array, Dataset
 
@@ -52,8 +52,8 @@ class Description(NamedTuple):
     checksums: dict[int, str]
 
 
-def add(name: str, path: str | Path) -> layouts.Found:
-    """Remember that this collection lies in this folder (or .zip), after a look at what is there."""
+def add(name: str, path: str | Path) -> layouts.Located:
+    """Registers the folder (or .zip) of a collection after checking its layout."""
     if name.partition("@")[0] in synthetic.SHAPES:
         raise DataError(f"the name {name!r} belongs to a built-in collection; choose another")
     root = Path(path).expanduser().resolve()
@@ -71,7 +71,7 @@ def names() -> list[str]:
     return [*COLLECTIONS, *own, *synthetic.SHAPES]
 
 
-def locate(name: str) -> tuple[Path, layouts.Found]:
+def locate(name: str) -> tuple[Path, layouts.Located]:
     """The folder of a collection and its files, or DataMissing with what to do."""
     if name not in names():
         raise DataMissing(f"no data set {name!r}; there are {', '.join(names())}. Your own: foltr data add {name} PATH")
@@ -83,7 +83,7 @@ def locate(name: str) -> tuple[Path, layouts.Found]:
     raise DataMissing(
         f"the data set {name!r} is not on this machine. {about.where}\n"
         f"Put {about.files} into {places.shelves(name)[0]};\n"
-        f"or leave the files in any PATH and say: foltr data add {name} PATH;\n"
+        f"or leave the files in any PATH and run: foltr data add {name} PATH;\n"
         f"or set FOLTR_DATA to the folder that holds {name}/.\n"
         f"Looked in {', '.join(str(root) for root in places.candidates(name))}"
     )
@@ -94,12 +94,12 @@ def load(name: str, *, fold: int = 1, normalize: str | None = None, nan: str = "
     if nan not in ("error", "zero"):
         raise SpecError(f"nan={nan!r} is unknown; there are 'error' and 'zero'")
     if name.partition("@")[0] in synthetic.SHAPES:
-        return _made(name, fold, check(normalize or "none"))
+        return _synthetic_fold(name, fold, check_scaling(normalize or "none"))
     root, found = locate(name)
     if fold not in found.folds:
         raise SpecError(f"{name} in {root} has no fold {fold}; there are {', '.join(map(str, found.folds))}")
     about = COLLECTIONS.get(name, OWN)
-    scaling = check(normalize or about.scaling)
+    scaling = check_scaling(normalize or about.scaling)
     splits = found.folds[fold]
     rules = letor.Rules(
         about.features or _width(splits),
@@ -132,7 +132,7 @@ def _member(source: str) -> str:
 
 
 def _width(splits: layouts.Splits) -> int:
-    """The highest feature number in the files of a fold, for a collection that nobody published."""
+    """The highest feature number in the files of a fold, for a collection of the user's own."""
 
     def of(source: str) -> int:
         return files.recall(file_of(source), f"width{_member(source)}", lambda: letor.find_width([source]))
@@ -153,7 +153,7 @@ def _note(documents: int, about: Collection) -> str:
     return f"{min(99, round(100 * documents / about.documents))} % sample"
 
 
-def _made(name: str, fold: int, scaling: str) -> Fold:
+def _synthetic_fold(name: str, fold: int, scaling: str) -> Fold:
     """A fold of a synthetic collection: of five queries, three to train on, one to validate, one to test."""
     kind, _, size = name.partition("@")
     shape = synthetic.SHAPES[kind]
@@ -179,11 +179,11 @@ def _made(name: str, fold: int, scaling: str) -> Fold:
 
 def listing() -> list[Listed]:
     """Every collection and the folder it lies in; nothing is parsed."""
-    made = [
+    built_in = [
         Listed(name, "built in", s.queries, s.documents, s.features, len(s.grade_shares), "synthetic")
         for name, s in synthetic.SHAPES.items()
     ]
-    return [*(_listed(name) for name in names() if name not in synthetic.SHAPES), *made]
+    return [*(_listed(name) for name in names() if name not in synthetic.SHAPES), *built_in]
 
 
 def _listed(name: str) -> Listed:

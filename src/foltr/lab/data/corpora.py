@@ -34,10 +34,10 @@ def names() -> list[str]:
     return [*WHERE, BUILT_IN]
 
 
-def load(name: str) -> Corpus:
+def load_corpus(name: str) -> Corpus:
     """The corpus of this name, or DataMissing with what to do."""
     if name == BUILT_IN:
-        return docstrings.load()
+        return docstrings.load_docstrings()
     for root in places.candidates(name):
         if root.is_dir():
             return load_folder(root, name=name)

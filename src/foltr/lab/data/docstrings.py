@@ -44,7 +44,7 @@ class Described(msgspec.Struct, frozen=True):
     line: int
 
 
-def load(*, queries: int = QUERIES, seed: int = 1, root: Path | None = None) -> Corpus:
+def load_docstrings(*, queries: int = QUERIES, seed: int = 1, root: Path | None = None) -> Corpus:
     """The corpus with some known-item queries; the same for one version of Python and one seed."""
     if queries < 1:
         raise SpecError(f"queries={queries} asks for nothing; use 1 or more")

@@ -18,7 +18,7 @@ from foltr.errors import DataError
 Fact = TypeVar("Fact", int, str)
 
 
-def recall(path: Path, what: str, compute: Callable[[], Fact]) -> Fact:
+def recall(path: Path, what: str, read: Callable[[], Fact]) -> Fact:
     """The remembered fact, or the computed one, remembered from now on."""
     state = path.stat()
     name, stamp = f"{what} {path.resolve()}", [state.st_size, state.st_mtime_ns]
@@ -26,7 +26,7 @@ def recall(path: Path, what: str, compute: Callable[[], Fact]) -> Fact:
     if isinstance(known, list) and known[0] == stamp:
         fact: Fact = known[1]
         return fact
-    value = compute()
+    value = read()
     with contextlib.suppress(OSError):
         _write({**_book(), name: [stamp, value]})
     return value
@@ -35,12 +35,12 @@ def recall(path: Path, what: str, compute: Callable[[], Fact]) -> Fact:
 def content_hash(path: Path) -> str:
     """sha256 of the bytes of a file."""
 
-    def compute() -> str:
+    def digest() -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     try:
-        return recall(path, "sha256", compute)
+        return recall(path, "sha256", digest)
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error})") from error
 

@@ -3,13 +3,13 @@
 Sources: S2 section 4.3.1; Zhuang and Zuccon (2021) for the idea of intents as users with different preferences.
 
     clueweb09          features by Webis beside judgements `query intent document relevant` in intents/1.txt .. 4.txt
-    synthetic-intents  made up, 200 queries; synthetic-intents@50 is one of 50
+    synthetic-intents  synthetic, 200 queries; synthetic-intents@50 is one of 50
 
-Differs from the paper: the published set (200 queries, 105 features) lies with its authors; this one
+Differs from the paper: the published set (200 queries, 105 features) is not public; this one
 has 61 queries and 42 features, and its numbers cannot be compared. The union is computed from the four intents,
-as the text has it; the authors' program reads a fifth file, which on these 61 queries says otherwise of 13 % of the
-documents, in both directions. The paper tests on the queries it trained on; here are folds
-(the paper's way: hand the whole collection to `split` twice).
+as in the text; the authors' program reads a fifth file, which disagrees on 13 % of the
+documents of these 61 queries, in both directions. The paper tests on the queries it trained on; here there are folds
+(for the paper's protocol pass the whole collection to `split` twice).
 """
 
 import hashlib
@@ -39,13 +39,13 @@ class IntentData(NamedTuple):
     note: str  # said wherever a number is shown
 
 
-def load(name: str, *, normalize: str | None = None, seed: int = 1) -> IntentData:
-    """A whole collection; `seed` says which one, where it is made up."""
+def load_intents(name: str, *, normalize: str | None = None, seed: int = 1) -> IntentData:
+    """A whole collection; `seed` selects a synthetic one."""
     kind, _, size = name.partition("@")
     if kind == "synthetic-intents":
         if normalize not in (None, "none", "query-minmax"):
-            raise SpecError(f"normalize={normalize!r}: {name} is made with query-minmax; leave normalize out")
-        return IntentData(*intents_synthetic.generate(queries=_size(name, size), seed=seed), "synthetic")
+            raise SpecError(f"normalize={normalize!r}: {name} has query-minmax scaling; leave normalize out")
+        return IntentData(*intents_synthetic.generate_intents(queries=_size(name, size), seed=seed), "synthetic")
     if name != "clueweb09":
         raise SpecError(f"no collection with intents {name!r}; there are {', '.join(NAMES)}")
     return _clueweb(name, normalize)
@@ -112,7 +112,7 @@ def _relevant(source: str) -> Iterator[tuple[bytes, bytes]]:
 
 def load_fold(name: str, *, fold: int, normalize: str | None = None) -> Fold:
     """A fold as the catalog has them; graded by the union of the intents."""
-    whole = load(name, normalize=normalize)
+    whole = load_intents(name, normalize=normalize)
     train, test = parts = split_fold(whole, fold, seed=1)
     nothing = select(train.data, np.empty(0, np.int64))
     digest = hashlib.sha256(f"{name} {normalize} {fold}".encode())

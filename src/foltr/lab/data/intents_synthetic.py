@@ -1,10 +1,10 @@
-"""A made-up collection with four intents that want different documents, for demos and tests.
+"""A synthetic collection with four intents that want different documents, for demos and tests.
 
 A document has 46 standard normal features: 10 that every intent likes, 6 that one intent likes and the three
-others dislike a little (four such groups), and 12 that nobody cares for. An intent's opinion of a document is
-their weighted sum, blurred, plus the intent's mood in this query; it finds the document relevant above a
-threshold. Features are then scaled from 0 to 1 within the query. The weights are written down, not drawn:
-collections of different seeds teach the same four rankers.
+others dislike a little (four such groups), and 12 that no intent uses. The utility of a document for an
+intent is their weighted sum plus noise plus a random offset of intent and query; the document is relevant above a
+threshold. Features are then scaled from 0 to 1 within the query. The weights are constants:
+collections of different seeds have the same four optimal rankers.
 
 Shares of relevant documents are near those of the ClueWeb09 features by Webis (.148 .104 .092 .033), with far fewer
 documents a query. The preferences conflict: the mean of the four weight vectors keeps only what all intents like.
@@ -27,12 +27,12 @@ _COMMON, _OWN, _IDLE = 10, 6, 12  # features liked by all, by each intent, by no
 _FEATURES = _COMMON + INTENTS * _OWN + _IDLE
 _SHORTEST, _LONGEST = 30, 50  # documents of a query
 _RELEVANT = (0.15, 0.10, 0.09, 0.05)  # share of the documents, intent by intent
-_MOOD = 0.5  # sd between queries of how easily an intent is pleased
-_KNOWN = 0.35  # share of an opinion's variance that the features know
+_MOOD = 0.5  # sd over queries of the offset of an intent
+_KNOWN = 0.35  # share of the utility's variance that the features explain
 
 
 def tastes() -> Array:
-    """[intents, d] what each intent looks for, of length 1."""
+    """[intents, d] weights of each intent, of norm 1."""
     weights = np.zeros((INTENTS, _FEATURES))
     weights[:, :_COMMON] = 0.4
     for intent in range(INTENTS):
@@ -42,20 +42,20 @@ def tastes() -> Array:
     return weights / np.linalg.norm(weights, axis=1, keepdims=True)
 
 
-def generate(*, queries: int = QUERIES, seed: int = 1) -> tuple[Dataset, Array]:
+def generate_intents(*, queries: int = QUERIES, seed: int = 1) -> tuple[Dataset, Array]:
     """Features with the union as labels, and what each intent finds relevant: [documents, intents]."""
     if queries < 1:
         raise SpecError(f"queries={queries} makes no collection; use at least 1")
-    made = [_query(seed, query) for query in range(queries)]
-    offsets = np.concatenate([[0], np.cumsum([len(features) for features, _ in made])]).astype(np.int64)
-    features = np.concatenate([features for features, _ in made]).astype(np.float32)
+    generated = [_query(seed, query) for query in range(queries)]
+    offsets = np.concatenate([[0], np.cumsum([len(features) for features, _ in generated])]).astype(np.int64)
+    features = np.concatenate([features for features, _ in generated]).astype(np.float32)
     query_minmax(features, offsets)
-    intents = np.concatenate([relevant for _, relevant in made]).astype(np.int8)
+    intents = np.concatenate([relevant for _, relevant in generated]).astype(np.int8)
     return Dataset(features, intents.max(axis=1), offsets, np.arange(1, queries + 1)), intents
 
 
 def _query(seed: int, query: int) -> tuple[Array, Array]:
-    """Raw features and relevance of one query; the same whatever else is made."""
+    """Raw features and relevance of one query; independent of the other queries."""
     draws = stream(seed, client=query, purpose="data")
     documents = _SHORTEST + int(draws.integers(_LONGEST - _SHORTEST + 1, 1)[0])
     moods = draws.skip(2).normal(INTENTS) * _MOOD

@@ -1,4 +1,4 @@
-"""How a collection may lie in a folder, and the table fold -> files that follows.
+"""Known layouts of a collection in a folder, and the files of every fold.
 
     five parts     S1.txt .. S5.txt: fold f trains on S_f, S_f+1, S_f+2, validates on S_f+3, tests on S_f+4,
                    counted modulo 5
@@ -26,7 +26,7 @@ class Splits(NamedTuple):
     test: tuple[str, ...]
 
 
-class Found(NamedTuple):
+class Located(NamedTuple):
     layout: str
     folds: dict[int, Splits]
 
@@ -74,7 +74,7 @@ def _resolve(place: Path, wanted: dict[int, Splits]) -> dict[int, Splits]:
     return folds
 
 
-def find(root: Path) -> Found | None:
+def find(root: Path) -> Located | None:
     """The first layout that fits, with the files of every fold that is whole."""
     try:
         inside = sorted(root.iterdir()) if root.is_dir() else []
@@ -86,7 +86,7 @@ def find(root: Path) -> Found | None:
         for layout, wanted in LAYOUTS.items():
             folds = _resolve(place, wanted)
             if folds:
-                return Found(layout, folds)
+                return Located(layout, folds)
     return None
 
 

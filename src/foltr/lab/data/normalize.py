@@ -28,7 +28,7 @@ class Moments(NamedTuple):
     squares: Array  # [d] float64: sum of squared distances from the mean
 
 
-def check(kind: str) -> str:
+def check_scaling(kind: str) -> str:
     """The kind itself, or an error that lists what there is."""
     if kind not in KINDS:
         raise SpecError(f"normalize={kind!r} is unknown; there are {', '.join(KINDS)}")
@@ -66,7 +66,7 @@ def query_minmax(features: Array, offsets: Array) -> None:
 
 def apply(kind: str, features: Array, offsets: Array, zscore: Array | None = None) -> None:
     """Scale whole queries in place; `zscore` is the result of `centre_and_scale` over the training set."""
-    if check(kind) == "query-minmax":
+    if check_scaling(kind) == "query-minmax":
         query_minmax(features, offsets)
     elif kind == "zscore":
         if zscore is None:

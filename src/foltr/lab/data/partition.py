@@ -1,22 +1,22 @@
-"""Skewed clients: who holds which queries, documents and labels, who clicks how, and how often.
+"""Non-IID partitions: queries, documents, labels, click models and numbers of interactions of each client.
 
 Source: S2 chapter 4.
 
     intents   type 1: four clients see the same documents, each through another intent; relevant or not
     labels    type 2: a client holds documents of #R grades only, one client for every set of #R grades
-    clicks    type 3: all hold everything, each clicks in a way of its own
+    clicks    type 3: all hold everything, each has its own click model
     quantity  type 4: all hold everything, some search more often; `amounts` mixes it with types 1 and 2
 
 `iid = true` is the IID baseline without skew: as many clients, as many interactions a round, everybody holds everything
-(the union of the intents), and where clients differed in how they click, every interaction draws a way.
+(the union of the intents), and where clients differ in their click models, every interaction draws one.
 
 Differs from the paper:
 - Type 1 as published measures the IID baseline on the union and the clients on single intents, so part of the
   difference is the measure; `tested_on = "intents"` measures the baseline on what the clients are measured on.
-- Type 1 shuffles intents in every query, so over many queries all clients want the same; `shuffled = false` lets
-  client i keep intent i.
-- Type 2 comes normalised before documents are taken away (the authors' program takes them away first). A query of
-  which a client holds no document is not its query; one with fewer documents than are shown makes a shorter list.
+- Type 1 shuffles intents in every query, so over many queries all clients have the same preferences; with
+  `shuffled = false` client i has intent i in all queries.
+- Type 2 is normalised before documents are removed (the authors' program removes them first). A client does not search
+  for a query without documents; one with fewer than k documents gives a shorter list.
 - Type 2 divides the documents of a grade among the clients that hold it, as the text says; the authors' program
   gives each of them all (`documents = "copied"`).
 - Mixed with type 4, `amounts` must have the mean of the IID baseline, so that both interact as often. The authors'
@@ -24,7 +24,7 @@ Differs from the paper:
 """
 
 import itertools
-from typing import Annotated, Literal, NamedTuple, TypeAlias
+from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -44,7 +44,7 @@ Split: TypeAlias = Dataset | IntentData
 
 
 class PartitionContext(NamedTuple):
-    """What a partition has to know besides the data."""
+    """What a partition needs besides the data."""
 
     grades: int
     users: Users
@@ -68,13 +68,25 @@ class Intents(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
         return not self.iid and len(set(self.amounts)) > 1
 
     def split(self, train: "Split", test: "Split", context: PartitionContext) -> "Clients":
-        return split(self, train, test, **context._asdict())
+        return split(self, train, test, context)
+
+    def client_names(self, grades: int) -> list[str]:
+        if grades != 2:
+            raise SpecError(f"grades={grades}: an intent finds a document relevant or not; use grades=2")
+        return [f"intent {intent + 1}" for intent in range(INTENTS)]
+
+    def hold(self, train: "Split", test: "Split", clients: int, context: PartitionContext) -> tuple["Held", "Held"]:
+        if not isinstance(train, IntentData) or not isinstance(test, IntentData):
+            raise SpecError("intents: the collection has no intents; load it with foltr.lab.data.intents.load_intents")
+        own = _everything(train.data, clients) if self.iid else _through_intents(self, train, context.seed)
+        as_one = self.iid and self.tested_on == "own"
+        return own, _everything(test.data, clients) if as_one else _through_intents(self, test, context.seed)
 
 
 class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="labels"):
     iid: bool = False
     per_client: Count = 1  # #R
-    holders: Count = 1  # clients for every set of grades
+    clients_per_set: Count = 1  # clients that share the documents of a set of grades
     documents: Literal["divided", "copied"] = "divided"
     amounts: tuple[Count, ...] = ()
 
@@ -84,15 +96,42 @@ class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
         return not self.iid and len(set(self.amounts)) > 1
 
     def split(self, train: "Split", test: "Split", context: PartitionContext) -> "Clients":
-        return split(self, train, test, **context._asdict())
+        return split(self, train, test, context)
+
+    def client_names(self, grades: int) -> list[str]:
+        if not self.per_client < grades:
+            raise SpecError(
+                f"per_client={self.per_client} of {grades} grades leaves no skew; use 1 to {grades - 1}, "
+                "or iid = true for clients that hold everything"
+            )
+        sets = grade_sets(self, grades=grades)
+        return [f"grade{'s' * (len(held) > 1)} {'+'.join(map(str, held))}" for held in sets]
+
+    def hold(self, train: "Split", test: "Split", clients: int, context: PartitionContext) -> tuple["Held", "Held"]:
+        own, tested = _all_to_all(train, test, clients)
+        return own if self.iid else _by_grade(self, own.data, context.grades, context.seed), tested
 
 
 class Clicks(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="clicks"):
     iid: bool = False
     model: Literal["cascade", "position"] = "cascade"
 
+    amounts: ClassVar[tuple[int, ...]] = ()
+
     def split(self, train: "Split", test: "Split", context: PartitionContext) -> "Clients":
-        return split(self, train, test, **context._asdict())
+        return split(self, train, test, context)
+
+    def client_names(self, grades: int) -> list[str]:  # noqa: ARG002
+        return [f"eta = {eta:g}" for eta in ETAS] if self.model == "position" else list(CASCADE)
+
+    def hold(self, train: "Split", test: "Split", clients: int, context: PartitionContext) -> tuple["Held", "Held"]:  # noqa: ARG002
+        return _all_to_all(train, test, clients)
+
+    def click_models(self, users: Users) -> tuple[Users, ...]:
+        """One a client; of `users` only the length of the list is used."""
+        if self.model == "cascade":
+            return tuple(msgspec.structs.replace(users, clicks=clicks, model="cascade") for clicks in CASCADE)
+        return tuple(msgspec.structs.replace(users, clicks="perfect", model="position", eta=eta) for eta in ETAS)
 
 
 class Quantity(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="quantity"):
@@ -105,14 +144,20 @@ class Quantity(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
         return not self.iid
 
     def split(self, train: "Split", test: "Split", context: PartitionContext) -> "Clients":
-        return split(self, train, test, **context._asdict())
+        return split(self, train, test, context)
+
+    def client_names(self, grades: int) -> list[str]:  # noqa: ARG002
+        return [f"B = {amount}" for amount in self.amounts]
+
+    def hold(self, train: "Split", test: "Split", clients: int, context: PartitionContext) -> tuple["Held", "Held"]:  # noqa: ARG002
+        return _all_to_all(train, test, clients)
 
 
 PartitionKind = Intents | Labels | Clicks | Quantity
 
 
 class Held(NamedTuple):
-    """A collection, and which of its queries are whose; clients may share a stretch of the pools."""
+    """A collection with the queries of each client; clients may share a slice of the pools."""
 
     data: Dataset
     pools: Array  # queries of data
@@ -121,7 +166,7 @@ class Held(NamedTuple):
 
 
 class Clients(NamedTuple):
-    train: Dataset  # what all clients hold; a document is there once for every way it is seen
+    train: Dataset  # the data of all clients; a document occurs once for every labelling
     test: Dataset  # what rankers are evaluated on
     pools: Array  # queries of train; client c draws from pools[pool_start[c] : pool_stop[c]]
     pool_start: Array  # [clients]
@@ -138,68 +183,17 @@ class Clients(NamedTuple):
 
 def grade_sets(kind: Labels, *, grades: int) -> list[tuple[int, ...]]:
     """The grades that each client holds."""
-    return [held for held in itertools.combinations(range(grades), kind.per_client) for _ in range(kind.holders)]
+    sets = itertools.combinations(range(grades), kind.per_client)
+    return [held for held in sets for _ in range(kind.clients_per_set)]
 
 
-def names(kind: PartitionKind, *, grades: int) -> tuple[str, ...]:
-    """One a client; their number is known before any data is."""
-    if isinstance(kind, Labels):
-        said = [f"grade{'s' * (len(held) > 1)} {'+'.join(map(str, held))}" for held in grade_sets(kind, grades=grades)]
-    elif isinstance(kind, Clicks):
-        said = [f"eta = {eta:g}" for eta in ETAS] if kind.model == "position" else list(CASCADE)
-    elif isinstance(kind, Quantity):
-        said = [f"B = {amount}" for amount in kind.amounts]
-    else:
-        said = [f"intent {intent + 1}" for intent in range(INTENTS)]
-    return tuple(f"client {place + 1}" for place in range(len(said))) if kind.iid else tuple(said)
-
-
-def click_models(kind: PartitionKind, users: Users) -> tuple[Users, ...]:
-    """All ways of clicking; type 3 keeps from `users` only how many documents they are shown."""
-    if not isinstance(kind, Clicks):
-        return (users,)
-    if kind.model == "cascade":
-        return tuple(msgspec.structs.replace(users, clicks=clicks, model="cascade") for clicks in CASCADE)
-    return tuple(msgspec.structs.replace(users, clicks="perfect", model="position", eta=eta) for eta in ETAS)
-
-
-def check(kind: PartitionKind, *, grades: int, users: Users, interactions: int) -> None:
-    """Refuse what makes no sense whatever the data."""
-    if isinstance(kind, Intents) and grades != 2:
-        raise SpecError(f"grades={grades}: an intent finds a document relevant or not; use grades=2")
-    if isinstance(kind, Labels) and not kind.per_client < grades:
-        raise SpecError(
-            f"per_client={kind.per_client} of {grades} grades leaves no skew; use 1 to {grades - 1}, "
-            "or iid = true for clients that hold everything"
-        )
-    amounts = () if isinstance(kind, Clicks) else kind.amounts
-    clients = len(names(kind, grades=grades))
-    if amounts and clients % len(amounts):
-        raise SpecError(f"amounts has {len(amounts)} values for {clients} clients; give {clients}, or a divisor of it")
-    if amounts and sum(amounts) != interactions * len(amounts):
-        raise SpecError(
-            f"amounts {', '.join(map(str, amounts))} have the mean {sum(amounts) / len(amounts):g} and interactions is "
-            f"{interactions}: the IID baseline would interact more or less often; make them equal"
-        )
-    for users_of_some in click_models(kind, users):
-        click_model(users_of_some, grades=grades)  # refuses a click table that does not fit
-
-
-def split(
-    kind: PartitionKind,
-    train: Dataset | IntentData,
-    test: Dataset | IntentData,
-    *,
-    grades: int,
-    users: Users,
-    interactions: int,
-    seed: int,
-) -> Clients:
+def split(kind: PartitionKind, train: Split, test: Split, context: PartitionContext) -> Clients:
     """Every client's queries, documents, labels, clicks and interactions."""
-    check(kind, grades=grades, users=users, interactions=interactions)
-    called = names(kind, grades=grades)
-    own, tested = _holdings(kind, train, test, grades, seed, len(called))
-    idle = [name for name, first, last in zip(called, own.start, own.stop, strict=True) if first == last]
+    names = client_names(kind, context.grades)
+    models = kind.click_models(context.users) if isinstance(kind, Clicks) else (context.users,)
+    check_partition(kind, len(names), models, context)
+    own, tested = kind.hold(train, test, len(names), context)
+    idle = [name for name, first, last in zip(names, own.start, own.stop, strict=True) if first == last]
     if idle:
         raise SpecError(f"{', '.join(idle)}: no query of the training set is theirs; use more data or fewer clients")
     return Clients(
@@ -208,51 +202,51 @@ def split(
         pools=own.pools,
         pool_start=own.start,
         pool_stop=own.stop,
-        users=_users(kind, len(called)),
-        click_models=click_models(kind, users),
-        interactions=_interactions(kind, len(called), interactions),
+        users=_users(len(names), len(models), iid=kind.iid),
+        click_models=models,
+        interactions=np.resize((not kind.iid and kind.amounts) or (context.interactions,), len(names)),  # repeats them
         test_pools=tested.pools,
         test_start=tested.start,
         test_stop=tested.stop,
-        grades=grades,
-        names=called,
+        grades=context.grades,
+        names=names,
     )
 
 
-def _users(kind: PartitionKind, clients: int) -> Array:
-    if not isinstance(kind, Clicks):
+def client_names(kind: PartitionKind, grades: int) -> tuple[str, ...]:
+    """One a client; known before the data is read."""
+    names = kind.client_names(grades)
+    return tuple(f"client {place + 1}" for place in range(len(names))) if kind.iid else tuple(names)
+
+
+def check_partition(kind: PartitionKind, clients: int, models: tuple[Users, ...], context: PartitionContext) -> None:
+    """Refuses amounts and click tables that do not fit, whatever the data."""
+    amounts, interactions = kind.amounts, context.interactions
+    if amounts and clients % len(amounts):
+        raise SpecError(f"amounts has {len(amounts)} values for {clients} clients; give {clients}, or a divisor of it")
+    if amounts and sum(amounts) != interactions * len(amounts):
+        raise SpecError(
+            f"amounts {', '.join(map(str, amounts))} have the mean {sum(amounts) / len(amounts):g} and interactions is "
+            f"{interactions}: the IID baseline would interact more or less often; make them equal"
+        )
+    for users in models:
+        click_model(users, grades=context.grades)  # refuses a click table that does not fit
+
+
+def _users(clients: int, models: int, *, iid: bool) -> Array:
+    """[clients] the click model of each: the only one, one each, or one drawn for every interaction."""
+    if models == 1:
         return np.zeros(clients, np.int64)
-    return np.full(clients, DRAWN) if kind.iid else np.arange(clients)
+    return np.full(clients, DRAWN) if iid else np.arange(clients)
 
 
-def _interactions(kind: PartitionKind, clients: int, interactions: int) -> Array:
-    amounts = () if isinstance(kind, Clicks) or kind.iid else kind.amounts
-    return np.resize(amounts or (interactions,), clients)  # repeats them
-
-
-def _holdings(
-    kind: PartitionKind,
-    train: Dataset | IntentData,
-    test: Dataset | IntentData,
-    grades: int,
-    seed: int,
-    clients: int,
-) -> tuple[Held, Held]:
-    """What clients train on, and what each is evaluated on."""
-    if isinstance(kind, Intents):
-        if not isinstance(train, IntentData) or not isinstance(test, IntentData):
-            raise SpecError("intents: the collection has no intents; load it with foltr.lab.data.intents.load")
-        own = _everything(train.data, clients) if kind.iid else _through_intents(kind, train, seed)
-        as_one = kind.iid and kind.tested_on == "own"
-        return own, _everything(test.data, clients) if as_one else _through_intents(kind, test, seed)
+def _all_to_all(train: Split, test: Split, clients: int) -> tuple[Held, Held]:
     whole, unseen = (data.data if isinstance(data, IntentData) else data for data in (train, test))
-    if isinstance(kind, Labels) and not kind.iid:
-        return _by_grade(kind, whole, grades, seed), _everything(unseen, clients)
     return _everything(whole, clients), _everything(unseen, clients)
 
 
 def _everything(data: Dataset, clients: int) -> Held:
-    """One pool for all: nothing grows with the number of clients but two numbers each."""
+    """One pool that all clients share."""
     queries = len(data.queries)
     return Held(data, np.arange(queries), np.zeros(clients, np.int64), np.full(clients, queries))
 
@@ -269,7 +263,7 @@ def _own(data: Dataset, rows: list[Array], labels: list[Array]) -> Held:
 
 
 def read_only(data: Dataset) -> Dataset:
-    """As data from the cache is, so that kernels are compiled for one kind of array."""
+    """Read-only like cached data, so that kernels are compiled for one array type."""
     for array in data:
         array.flags.writeable = False
     return data
@@ -284,7 +278,7 @@ def _through_intents(kind: Intents, whole: IntentData, seed: int) -> Held:
 
 
 def _intents_of(kind: Intents, query: int, seed: int) -> Array:
-    """[clients] the intent of each in this query: by its id, so that it is the same in any part of the data."""
+    """[clients] the intent of each in this query; it depends on the query id only, not on the split."""
     if not kind.shuffled:
         return np.arange(INTENTS)
     return stream(seed, round=1, client=query, purpose="partition").permutation(INTENTS)
@@ -295,17 +289,17 @@ def _by_grade(kind: Labels, data: Dataset, grades: int, seed: int) -> Held:
     if kind.documents == "copied":
         rows = [np.flatnonzero(np.isin(data.labels, held)) for held in sets]
     else:
-        holder = _dealt(data.labels, sets, grades, seed)
-        rows = [np.flatnonzero(holder == client) for client in range(len(sets))]
+        client_of = _dealt(data.labels, sets, grades, seed)
+        rows = [np.flatnonzero(client_of == client) for client in range(len(sets))]
     return _own(data, rows, [data.labels[held] for held in rows])
 
 
 def _dealt(labels: Array, sets: list[tuple[int, ...]], grades: int, seed: int) -> Array:
-    """[documents] whose each is: the documents of a grade, shuffled, go round the clients that hold the grade."""
-    holder = np.empty(len(labels), np.int64)
+    """[documents] the client of each: shuffled documents of a grade are dealt to the clients that hold the grade."""
+    client_of = np.empty(len(labels), np.int64)
     for grade in range(grades):
         documents = np.flatnonzero(labels == grade)
         order = stream(seed, round=2, client=grade, purpose="partition").permutation(len(documents))
-        takers = [client for client, held in enumerate(sets) if grade in held]
-        holder[documents[order]] = np.resize(takers, len(documents))
-    return holder
+        holding = [client for client, held in enumerate(sets) if grade in held]
+        client_of[documents[order]] = np.resize(holding, len(documents))
+    return client_of

@@ -23,14 +23,14 @@ def remembered() -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise StorageError(f"{_file()}: cannot be read ({error}); mend or remove it") from error
+        raise StorageError(f"{_file()}: cannot be read ({error}); fix or remove it") from error
     if not isinstance(known, dict) or not all(isinstance(path, str) for path in known.values()):
-        raise StorageError(f"{_file()}: expected a JSON object of names and folders; mend or remove it")
+        raise StorageError(f"{_file()}: expected a JSON object of names and folders; fix or remove it")
     return known
 
 
 def remember(name: str, root: Path) -> None:
-    """Keep a name and its folder; the file is replaced as a whole."""
+    """Stores a name and its folder; the file is replaced atomically."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*", name):
         raise DataError(f"the name {name!r} is not allowed; use small letters, digits, '-', '_' and '.'")
     known = {**remembered(), name: str(root)}
@@ -38,7 +38,7 @@ def remember(name: str, root: Path) -> None:
 
 
 def shelves(name: str) -> list[Path]:
-    """Folders where the collection may be put without telling anyone, in order."""
+    """Folders where a collection is found without registration, in order."""
     folders = [Path(folder) for folder in os.environ.get("FOLTR_DATA", "").split(os.pathsep) if folder]
     return [folder.absolute() / name for folder in [*folders, Path("data")]]
 

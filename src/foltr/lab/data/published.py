@@ -1,10 +1,10 @@
-"""What is published about each collection: its shape, its size, who gives it out, how its files are named."""
+"""Published facts about each collection: features, size, publisher, names of its files."""
 
 from typing import NamedTuple
 
 
 class Collection(NamedTuple):
-    """Numbers are 0 where only the files know."""
+    """Numbers are 0 where only the files tell them."""
 
     features: int
     grades: int  # labels are 0 .. grades - 1
@@ -24,7 +24,7 @@ _WEBIS = "https://webis.de/data.html"
 _FIVE = "S1.txt .. S5.txt or Fold1/train.txt, vali.txt, test.txt .. Fold5"
 _FIVE_OR_ZIP = f"{_FIVE}, or the archive {{}}.zip as it is,"
 
-OWN = Collection(0, 0, 0, 0, "none", False, where="It was added by hand; its folder is empty or gone.", files=_FIVE)
+OWN = Collection(0, 0, 0, 0, "none", False, where="It was added by hand; its folder is empty or missing.", files=_FIVE)
 COLLECTIONS = {
     "mq2007": Collection(
         features=46,

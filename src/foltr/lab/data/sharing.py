@@ -26,7 +26,7 @@ def share(clients: Clients, whole: Dataset, *, fraction: float = 0.1, seed: int)
     chosen = np.sort(order[: max(1, round(fraction * len(order)))])
     public = len(clients.train.queries) + np.arange(len(chosen))
     private = ~np.isin(clients.train.queries, whole.queries[chosen])  # [queries of train]
-    stretches: dict[tuple[int, int], Array] = {}  # clients that had one pool have one pool still
+    stretches: dict[tuple[int, int], Array] = {}  # clients that shared a pool still share one
     for stretch in _stretches(clients):
         own = clients.pools[slice(*stretch)]
         stretches[stretch] = np.concatenate([own[private[own]], public])

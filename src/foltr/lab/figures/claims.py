@@ -1,4 +1,4 @@
-"""Published conclusions that numbers can decide: each kind is a function of a run and of the claim's own table."""
+"""Published conclusions that a run decides: each kind is a function of the run and of the claim's table."""
 
 import itertools
 import math
@@ -65,7 +65,7 @@ def _falls_along(run: records.Run, claim: dict[str, Any]) -> Decided:
 
 
 def _rises_along(run: records.Run, claim: dict[str, Any]) -> Decided:
-    """It rises, or falls by no more than `margin` on the way (0 if not given), and is higher at the end."""
+    """The metric rises from first to last value and never falls by more than `margin` (0 if not given) in between."""
     margin = claim.get("margin", 0.0)
     return _along(run, claim, "<", lambda earlier, later: later > earlier - margin, last_above_first=True)
 
@@ -126,7 +126,7 @@ def _all_pairs(run: records.Run, claim: dict[str, Any], good: Callable[[float, f
         a, b = values(run, left, metric, at), values(run, right, metric, at)
         held.append(good(a.mean, b.mean))
         evidence.append(f"{name + ': ' if name else ''}{number(a.mean)} against {number(b.mean)}{_sure(a, b)}")
-    return _decided(held, evidence, most=claim.get("most", False))
+    return _decided(held, evidence, majority=claim.get("majority", False))
 
 
 def _against_own(run: records.Run, claim: dict[str, Any], good: Callable[[float, float], bool]) -> Decided:
@@ -181,12 +181,12 @@ def _common_factor(run: records.Run, claim: dict[str, Any]) -> Decided:
     return _decided([spread <= claim["spread"]], evidence)
 
 
-def _decided(good: list[bool], evidence: list[str], *, most: bool = False) -> Decided:
+def _decided(good: list[bool], evidence: list[str], *, majority: bool = False) -> Decided:
     """Holds in all cases, or in more than half of them where the paper says "in most cases"."""
     if not good:
         return None, "its data is not on this machine"
     held = f"{sum(good)} of {len(good)}: " if len(good) > 1 else ""
-    holds = 2 * sum(good) > len(good) if most else all(good)
+    holds = 2 * sum(good) > len(good) if majority else all(good)
     return holds, held + "; ".join(evidence)
 
 

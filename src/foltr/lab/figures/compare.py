@@ -7,13 +7,13 @@ import polars as pl
 from msgspec.structs import replace
 
 from foltr.lab import records
-from foltr.lab.records import Comparison, ComparisonRow, SettingRecord, Verdict
+from foltr.lab.records import ComparisonRow, ComparisonTable, SettingRecord, Verdict
 from foltr.lab.reporting.labels import data_name
 from foltr.lab.spec.setting import flat
 from foltr.types import Array
 
 Label = dict[str, Any]
-_LEFT_OUT = "left out"  # by --only: nothing to say
+_LEFT_OUT = "left out"  # by --only: no verdict
 
 
 class Values(NamedTuple):
@@ -107,7 +107,7 @@ def judge(ours: float, published: float, tolerance: str) -> str:
     return "reproduced" if abs(off) <= float(tolerance) + 1e-12 else f"off by {off:+.4f}"
 
 
-def comparisons(run: records.Run, figure: dict[str, Any], test: Any) -> list[Comparison]:
+def comparisons(run: records.Run, figure: dict[str, Any], test: Any) -> list[ComparisonTable]:
     """Tables of two methods side by side over the runs both have; `test(left, right) -> (t, p)` is a paired test."""
     tables = []
     for block in figure.get("comparison", []):
@@ -118,7 +118,7 @@ def comparisons(run: records.Run, figure: dict[str, Any], test: Any) -> list[Com
             if left and right:
                 rows.append(_compared(run, block, entry, left[0], right[0], count, test))
         if rows:
-            tables.append(Comparison(block["title"], rows))
+            tables.append(ComparisonTable(block["title"], rows))
     return tables
 
 

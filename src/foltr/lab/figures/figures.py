@@ -5,12 +5,13 @@
 [[expected]]      published numbers: where, metric, at, tolerance, by = [keys], rows = [[values..., number], ...]
 [[claim]]         a published conclusion that numbers can decide
 [[comparison]]    two groups of settings side by side, with significance
-remarks           what was looked into, a list of sentences
-like, data        instead of all this: another figure's, on other collections
+remarks           findings, a list of sentences
+like, data        another figure with other collections
 """
 
 import re
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,7 +30,7 @@ _SMALL = {
     "train": {"queries": 40},
     "retrieval": {"asked": 40},
     "projection": {"points": 100},
-}  # quick forms without rounds
+}  # limits of the quick form of cross-silo figures
 
 
 class Figure(NamedTuple):
@@ -50,36 +51,36 @@ def drawing_of(figure: Figure) -> FigureRecord:
         raise SpecError(f"figure {figure.id}, table figure: {problem}") from None
 
 
-def ids() -> list[str]:
+def figure_ids() -> list[str]:
     return sorted(path.relative_to(HOME).with_suffix("").as_posix() for path in HOME.rglob("*.toml"))
 
 
-def chosen(name: str) -> list[str]:
+def chosen_ids(name: str) -> list[str]:
     """A figure's id, or all of a chapter, such as "poisoning"; in the order of their numbers."""
-    of_chapter = [one for one in ids() if one.startswith(f"{name.rstrip('/')}/")]
+    of_chapter = [one for one in figure_ids() if one.startswith(f"{name.rstrip('/')}/")]
     return sorted(of_chapter, key=_number) or [name]
 
 
 def _number(name: str) -> tuple[bool, bool, list[int], str]:
-    """Figures first, then tables, then what has no number."""
+    """Figures first, then tables, then names without a number."""
     numbers = [int(digits) for digits in re.findall(r"\d+", name)]
     return not numbers, "table" in name, numbers, name
 
 
-def read(name: str) -> Figure:
+def read_figure(name: str) -> Figure:
     """A figure by its id."""
     path = HOME / f"{name}.toml"
-    if name not in ids():
-        raise InputError(f"no figure {name!r}; `foltr reproduce --list` shows all: {', '.join(ids())}")
+    if name not in figure_ids():
+        raise InputError(f"no figure {name!r}; `foltr reproduce --list` shows all: {', '.join(figure_ids())}")
     text = path.read_text(encoding="utf-8")
     content = tomllib.loads(text)
     if "like" in content:
-        content = _on_other_data(read(content["like"]).content, content)
+        content = _on_other_data(read_figure(content["like"]).content, content)
     return Figure(name, content["title"], content["question"], content["source"], content, text)
 
 
 def _on_other_data(content: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """The same figure for other collections, and without the claims that name a collection of their own."""
+    """The same figure for other collections, and without the claims about one named collection."""
     parts = [{**part, "sweep": {**part["sweep"], "data.name": other["data"]}} for part in content["part"]]
     claims = [c for c in content.get("claim", []) if "data.name" not in c["left"]]
     return {**content, "part": parts, "claim": claims, "title": other["title"], "source": other["source"]}
@@ -107,7 +108,7 @@ def plan_of(figure: Figure, *, quick: bool = False, folds: str | None = None, se
     return Plan(f"{figure.title}", settings, figure.text)
 
 
-def only(plan: Plan, filters: list[str]) -> Plan:
+def matching(plan: Plan, filters: Sequence[str]) -> Plan:
     """The settings that have these values, each given as key=value."""
     chosen = plan.settings
     for text in filters:
@@ -119,7 +120,7 @@ def only(plan: Plan, filters: list[str]) -> Plan:
 
 
 def _shorter(key: str, values: list[Any]) -> list[Any]:
-    """Rounds that are swept shrink like the others."""
+    """Swept rounds are reduced like fixed ones."""
     if key == "federation":
         return [_fewer(value) for value in values]
     return [_fewer({"rounds": value})["rounds"] for value in values] if key == "federation.rounds" else values
@@ -128,7 +129,10 @@ def _shorter(key: str, values: list[Any]) -> list[Any]:
 def _smaller(raw: dict[str, Any]) -> dict[str, Any]:
     """Few queries, and a tenth of the documents where they are synthetic."""
     few = _SMALL[raw["silo"].get("kind", "train")]
-    out = {**raw, "silo": {**raw["silo"], **{key: min(most, raw["silo"].get(key, most)) for key, most in few.items()}}}
+    out = {
+        **raw,
+        "silo": {**raw["silo"], **{key: min(limit, raw["silo"].get(key, limit)) for key, limit in few.items()}},
+    }
     if "name" in raw.get("data", {}):
         out["data"] = {**raw["data"], "name": _tenth(raw["data"]["name"])}
     if "data.name" in raw.get("sweep", {}):

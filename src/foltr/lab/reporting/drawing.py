@@ -32,7 +32,7 @@ from foltr.lab.reporting.series import (
 )
 from foltr.types import Array
 
-# Okabe and Ito's palette without black and yellow, which vanish on dark and on light paper
+# Okabe and Ito's palette without black and yellow, which are invisible on dark and light backgrounds
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 STYLES = ("-", "--", ":", "-.")
 MARKERS = ("o", "s", "D", "^", "v", "P")
@@ -77,7 +77,7 @@ def across(panels: int) -> int:
 
 
 def sheet(width: float, height: float, names: Sequence[str]) -> Figure:
-    """Transparent, with room for the names of the legend below the panels; in inches."""
+    """Transparent, with space for the legend below the panels; in inches."""
     below = 0.6 + 0.2 * (len(names) // WIDEST)  # many lines need many rows of names
     figure = Figure(figsize=(width, height + below))
     figure.set_layout_engine("constrained", h_pad=0.08)  # inches, so that a title keeps clear of the ticks above
@@ -98,7 +98,7 @@ def place(number: int, columns: int, wide: int) -> tuple[int, int]:
 
 
 def _x_axis(manifest: Manifest) -> tuple[str, dict[int, float]]:
-    """The axis' name, and what one round is worth on it for each setting."""
+    """The axis' name, and its units per round for each setting."""
     settings = manifest.settings
     if figure_of(manifest).x == "interactions":
         return "interactions", {s.index: interactions_a_round(s) for s in settings}
@@ -120,13 +120,13 @@ def frame(axes: Axes, title: str) -> None:
 
 
 def _fill_curves(axes: Axes, panel: Panel, plan: Layout, curves: dict[int, Curve], scales: dict[int, float]) -> None:
-    band = 0.16 if len(panel.lines) <= 4 else 0.08  # many bands would cover each other
+    band = 0.16 if len(panel.lines) <= 4 else 0.08  # many bands would overlap
     for line in panel.lines:
         if line.setting not in curves:
             continue
         rounds, mean, sd = curves[line.setting]
         x = rounds * scales[line.setting]
-        single = "o" if len(x) == 1 else None  # one point makes no line
+        single = "o" if len(x) == 1 else None  # a line needs two points
         look = _line_style(plan.looks[line.slot])
         axes.plot(x, mean, **look, marker=single, markersize=4)
         axes.fill_between(x, mean - sd, mean + sd, color=look["color"], alpha=band, linewidth=0)
@@ -167,7 +167,7 @@ def _curve_legend(figure: Figure, plan: Layout, curves: dict[int, Curve]) -> Non
 
 
 def legend(figure: Figure, entries: list[tuple[Artist, str]]) -> None:
-    """Below the panels, in as many columns as the longest name leaves room for."""
+    """Below the panels, in as many columns as the longest name allows."""
     if not entries:
         return
     handles, names = zip(*entries, strict=True)
@@ -190,7 +190,7 @@ def draw_trend(run: Run, *metrics: str) -> Figure:
     high = -(-len(panels) // wide)
     width, height = SIZES[wide]
     figure = sheet(width, height * high, names)
-    titled = any(title != x_name(trend, title) for title in panels)  # else once is enough
+    titled = any(title != x_name(trend, title) for title in panels)  # otherwise the first panel names the axis
     first: Axes | None = None
     for number, (title, panel) in enumerate(panels.items()):
         row, column = place(number, len(panels), wide)
@@ -209,7 +209,7 @@ def draw_trend(run: Run, *metrics: str) -> Figure:
 
 
 def _scale_x(axes: Axes, panel: list[TrendLine], trend: Trend) -> None:
-    """An x of 0 has no place on a logarithmic axis, so its panel has none."""
+    """A panel with an x of 0 or less has no logarithmic axis."""
     values = [x for group in panel for x, _, _ in group.points]
     if trend.log and min(values, default=1) > 0:
         few = isinstance(trend.x, dict) and _few_decades(values)
@@ -219,7 +219,7 @@ def _scale_x(axes: Axes, panel: list[TrendLine], trend: Trend) -> None:
 
 
 def _scale_y(first: Axes, lines: list[TrendLine], *, log: bool) -> None:
-    """The y axis of all panels; a mean of 0 or less would vanish from a logarithmic one."""
+    """The y axis of all panels; a logarithmic one cannot show means of 0 or less."""
     means = [mean for line in lines for _, mean, _ in line.points]
     means += [line.level for line in lines if line.level is not None]
     log = log and not any(mean <= 0 for mean in means)
@@ -235,12 +235,12 @@ def _short(value: float, _: object) -> str:
 
 
 def _few_decades(values: list[float]) -> bool:
-    """At most two marks, which say little."""
+    """Fewer than three decades: two marks are not enough."""
     return max(values, default=1) < 20 * min(values, default=1)
 
 
 def _logarithmic(set_scale: Callable[[str], None], axis: Axis, *, few: bool) -> None:
-    """Numbers as people write them, at the decades; in between too where there are few of those."""
+    """Plain numbers at the decades, and in between where there are few decades."""
     set_scale("log")
     if few:
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -273,7 +273,7 @@ NOT_RELEVANT: dict[str, Any] = {
 
 
 def draw_scatter(run: Run) -> Figure:
-    """A panel for each setting that has points, in rows as even as they can be."""
+    """A panel for each setting that has points, in rows of nearly equal length."""
     found = clouds(run)
     high = -(-len(found) // SCATTER_COLUMNS)
     wide = -(-len(found) // high)

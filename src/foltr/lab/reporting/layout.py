@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from foltr.lab.records import Data, FigureRecord, Manifest, Published, SettingRecord
 from foltr.lab.reporting.labels import described, figure_of, plain, spoken, swept_keys, value_of
 
-COLOURS, STYLES = 6, 4  # that a reader can tell apart
+COLOURS, STYLES = 6, 4  # that a reader can distinguish
 USUAL_COLUMNS, USUAL_ROWS = "users.clicks", "data.name"
 
 
@@ -147,6 +147,6 @@ def _points(published: list[Published], settings: list[SettingRecord], colours: 
 
 
 def _belongs(label: dict[str, Any], setting: SettingRecord) -> bool:
-    """Every key that the setting knows must agree; keys that it does not know say nothing."""
+    """All keys of the setting must match; keys that it lacks are ignored."""
     found = {key: value_of(setting, key) for key in label}
     return all(plain(label[key]) == plain(value) for key, value in found.items() if value is not None)

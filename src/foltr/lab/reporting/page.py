@@ -1,4 +1,4 @@
-"""One self-contained HTML page about one or several runs: nothing on it is loaded from anywhere.
+"""One self-contained HTML page about one or several runs: it loads nothing from elsewhere.
 
 The page depends on the runs alone (no clock, no machine of the reader), so the same runs give the same bytes. `section`
 turns a run into plain data (words and numbers); the templates decide how it looks.
@@ -13,8 +13,8 @@ from foltr.atomic import dump_json, write_text
 from foltr.errors import InputError
 from foltr.lab.records import (
     Claim,
-    Comparison,
     ComparisonRow,
+    ComparisonTable,
     Data,
     Manifest,
     Run,
@@ -44,7 +44,7 @@ from foltr.lab.reporting.tables import gains, main_metrics, matrices, metric_tab
 
 
 def write_page(runs: list[Path], out: Path, *, title: str | None = None) -> Path:
-    """Read finished runs and write the page to `out`, whole or not at all; gives back `out`."""
+    """Reads finished runs, writes the page to `out` atomically and returns `out`."""
     if not runs:
         raise InputError("a report needs at least one run folder")
     write_text(out, render([section(read(folder), place) for place, folder in enumerate(runs)], title))
@@ -105,7 +105,7 @@ def verdict_summary(verdicts: list[Verdict]) -> str:
 
 
 def _state(verdict: str) -> str:
-    return "good" if verdict == "reproduced" else "bad" if verdict.startswith("off") else "open"
+    return "good" if verdict == "reproduced" else "off" if verdict.startswith("off") else "open"
 
 
 def _settings(run: Run) -> list[SettingRecord]:
@@ -154,7 +154,7 @@ def _claim(claim: Claim) -> dict[str, Any]:
     return {"claim": claim.claim, "evidence": claim.evidence, "state": state, "words": words}
 
 
-def _comparison(table: Comparison) -> dict[str, Any]:
+def _comparison(table: ComparisonTable) -> dict[str, Any]:
     """Titles read "A against B", which names the two columns."""
     left, _, right = table.title.partition(" against ")
     rows = [_compared(row) for row in table.rows]
@@ -210,10 +210,10 @@ def _significance(run: Run, metric: str) -> dict[str, Any]:
 NO_MARK = "·"
 CLAIM_STATES = {
     True: ("good", "✓ holds"),
-    False: ("bad", "✗ does not hold"),
+    False: ("off", "✗ does not hold"),
     None: ("open", "? not decided"),
 }
-REST = {"bad": "off", "open": "without verdict (data missing)"}
+REST = {"off": "off", "open": "without verdict (data missing)"}
 
 
 def data_facts(run: Run) -> list[dict[str, Any]]:
@@ -234,7 +234,7 @@ def _data_set(data: Data) -> dict[str, Any]:
 
 
 def details(run: Run) -> dict[str, Any]:
-    """What stands in the folded sections."""
+    """The content of the folded sections."""
     manifest = run.manifest
     facts = [("run", manifest.run), ("commit", manifest.commit or "not recorded")]
     facts += manifest.versions.items()
@@ -250,7 +250,7 @@ def details(run: Run) -> dict[str, Any]:
 
 
 def _took(manifest: Manifest, settings: list[SettingRecord]) -> list[tuple[str, str]]:
-    """How long it all was; single runs that the call found finished count in their own sum only."""
+    """Durations; reused single runs count only in the sum of single runs."""
     took = []
     with contextlib.suppress(ValueError):
         started, finished = map(datetime.datetime.fromisoformat, (manifest.started, manifest.finished))

@@ -1,7 +1,7 @@
 """Pictures (learning curves, trends, scatters) as inline SVG for the page and as PNG for a README.
 
 Uses matplotlib's figures without pyplot and leaves no setting of the host program changed. The
-background is transparent and the axes are grey, so that a figure reads on light and on dark paper; the same
+background is transparent and the axes are grey, so that a figure is legible on light and dark backgrounds; the same
 run gives the same bytes.
 """
 
@@ -69,7 +69,7 @@ def _svg(drawn: Callable[[], Any], ids: str, words: str) -> str:
 
 @contextmanager
 def _matplotlib_ready() -> Iterator[None]:
-    """Labels are plain text (a $ is a $), identifiers do not depend on the day, text stays text."""
+    """Labels are plain text (no math mode), identifiers are deterministic, text is not turned into paths."""
     try:
         import matplotlib
     except ImportError as error:
@@ -91,7 +91,7 @@ def _matplotlib_ready() -> Iterator[None]:
 
 
 def _inline(svg: str, ids: str, words: str, width: float) -> str:
-    """Without prolog and namespaces (HTML knows them), in the page's colour and font, with words to hear."""
+    """Without prolog and namespaces (HTML knows them), in the page's colours, with a label for screen readers."""
     from foltr.lab.reporting.drawing import TEXT
 
     svg = svg[svg.index("<svg") :].strip()

@@ -1,4 +1,4 @@
-"""What pictures show, as numbers: learning curves, trends along one number, scatters, and their captions.
+"""The data of pictures: learning curves, trends along one number, scatters, and their captions.
 
 Curves: online metrics jump from round to round, so each run is averaged in up to 100 bins before runs are compared; all
 other metrics are levels and keep the last value of each of up to 200 bins.
@@ -9,7 +9,7 @@ Trends: the final value of a metric along one number, such as quality against ep
              table from the value of the figure's `columns` key to the key of that panel (others are not drawn)
     name     words for x, or a table of them
     metrics  metrics to draw together in one picture, a line each; else one picture for each metric of the figure
-    y        what these have in common
+    y        their common label
     log      logarithmic x
     log_y    logarithmic y; or a list of the metrics whose y is
 
@@ -53,7 +53,7 @@ from foltr.lab.reporting.labels import (
 )
 from foltr.types import Array
 
-MOST_ONLINE, MOST_OTHER = 100, 200
+MAX_ONLINE_POINTS, MAX_OTHER_POINTS = 100, 200
 
 
 class Curve(NamedTuple):
@@ -80,7 +80,7 @@ def curve_metrics(run: Run) -> list[str]:
 def curves_of(rows: Rows, metric: str) -> dict[int, Curve]:
     """setting -> its curve; values that are not numbers are left out."""
     binned = _binned(rows, metric)
-    by_round = pl.all().sort_by("round").last()  # a level is that of the bin's end, an average that of its middle
+    by_round = pl.all().sort_by("round").last()  # x of a level is the end of the bin, x of an average its centre
     in_bin = pl.col("round", "value").mean() if metric in ONLINE else by_round
     runs = binned.select("setting", "fold", "seed", "bin", "round", "value")
     points = (
@@ -102,12 +102,12 @@ def _binned(rows: Rows, metric: str) -> Rows:
     chosen = whole(rows).filter((pl.col("metric") == metric) & pl.col("value").is_finite())
     place = pl.col("round").rank("dense").over("setting").cast(pl.Int64) - 1
     count = pl.col("round").n_unique().over("setting").cast(pl.Int64)
-    bins = pl.min_horizontal(pl.lit(_most(metric), dtype=pl.Int64), count)
+    bins = pl.min_horizontal(pl.lit(_max_points(metric), dtype=pl.Int64), count)
     return chosen.with_columns(bin=place * bins // count)
 
 
-def _most(metric: str) -> int:
-    return MOST_ONLINE if metric in ONLINE else MOST_OTHER
+def _max_points(metric: str) -> int:
+    return MAX_ONLINE_POINTS if metric in ONLINE else MAX_OTHER_POINTS
 
 
 def interactions_a_round(setting: SettingRecord) -> float:
@@ -123,8 +123,8 @@ def caption(run: Run, *metrics: str) -> str:
     parts.append(_runs_and_band(run, chosen))
     if figure.trend:
         return " ".join(parts)
-    if metrics[0] in ONLINE and chosen["round"].n_unique() > MOST_ONLINE:
-        parts.append(f"Online values jump from round to round: each run is averaged in {MOST_ONLINE} bins.")
+    if metrics[0] in ONLINE and chosen["round"].n_unique() > MAX_ONLINE_POINTS:
+        parts.append(f"Online values jump from round to round: each run is averaged in {MAX_ONLINE_POINTS} bins.")
     if figure.published and figure.metric == metrics[0]:
         parts.append("Hollow markers: values published in the paper.")
     return " ".join(parts)
@@ -138,14 +138,14 @@ def headline(name: str, settings: list[SettingRecord]) -> str:
 
 def _runs_and_band(run: Run, chosen: Rows) -> str:
     sizes = chosen.select("setting", "fold", "seed").unique().group_by("setting").len()["len"].to_list()
-    most = max(sizes, default=0)
-    if most == 1:
+    largest = max(sizes, default=0)
+    if largest == 1:
         return "One run a line: no band."
     folds, seeds = chosen["fold"].n_unique(), chosen["seed"].n_unique()
-    design = f" ({folds} folds × {seeds} seeds)" if folds * seeds == most and min(folds, seeds) > 1 else ""
+    design = f" ({folds} folds × {seeds} seeds)" if folds * seeds == largest and min(folds, seeds) > 1 else ""
     trend = figure_of(run.manifest).trend
     mean, spread = ("Point", "bar") if trend else ("Line", "band")
-    return f"{mean}: mean over {most} runs{design}; {spread}: ±\N{NO-BREAK SPACE}1 standard deviation over runs."
+    return f"{mean}: mean over {largest} runs{design}; {spread}: ±\N{NO-BREAK SPACE}1 standard deviation over runs."
 
 
 TrendPoint = tuple[float | None, float, float]  # x, mean, sd
@@ -185,7 +185,7 @@ def _settings_with_x(run: Run) -> list[tuple[SettingRecord, str, str]]:
 
 
 def of_panel(given: str | dict[str, str], panel: str) -> str | None:
-    """What is given for one panel: the same for all, or its entry of a table."""
+    """The value for one panel: the same for all, or its entry of a table."""
     return given.get(panel) if isinstance(given, dict) else given
 
 

@@ -20,7 +20,7 @@ from foltr.types import Array
 SIGNIFICANT = 0.05
 
 
-class Comparison(NamedTuple):
+class PairedTest(NamedTuple):
     """One setting against its baseline; a positive difference favours the setting."""
 
     setting: int
@@ -41,7 +41,7 @@ def paired_t_tests(
     *,
     settings: list[int] | None = None,
     comparisons: int | None = None,
-) -> list[Comparison]:
+) -> list[PairedTest]:
     """Each setting (default: every other one) against the baseline, over the (fold, seed) pairs both have.
 
     `comparisons` corrects for more tests than these, where several baselines share a table.
@@ -52,7 +52,7 @@ def paired_t_tests(
 
 def _tests(
     values: "dict[int, Pairs]", baseline_setting: int, *, settings: list[int] | None, comparisons: int | None
-) -> list[Comparison]:
+) -> list[PairedTest]:
     others = sorted(values.keys() - {baseline_setting}) if settings is None else settings
     count = max(comparisons or len(others), 1)
     baseline = values.get(baseline_setting, {})
@@ -71,15 +71,15 @@ def _values_by_run(rows: Rows, metric: str) -> dict[int, Pairs]:
     return table
 
 
-def _test(setting: int, ours: Pairs, baseline_setting: int, baseline: Pairs, comparisons: int) -> Comparison:
+def _test(setting: int, ours: Pairs, baseline_setting: int, baseline: Pairs, comparisons: int) -> PairedTest:
     shared = sorted(ours.keys() & baseline.keys())
     left, right = np.array([ours[k] for k in shared]), np.array([baseline[k] for k in shared])
     if not shared:
-        return Comparison(setting, baseline_setting, 0, *(math.nan,) * 6)
+        return PairedTest(setting, baseline_setting, 0, *(math.nan,) * 6)
     t, p = paired_t(left, right)
     means = float(left.mean()), float(right.mean()), float((left - right).mean())
     corrected = p if math.isnan(p) else min(1.0, p * comparisons)
-    return Comparison(setting, baseline_setting, len(shared), *means, t, p, corrected)
+    return PairedTest(setting, baseline_setting, len(shared), *means, t, p, corrected)
 
 
 def paired_t(left: Array, right: Array) -> tuple[float, float]:
@@ -88,20 +88,20 @@ def paired_t(left: Array, right: Array) -> tuple[float, float]:
     if differences.size < 2:
         return math.nan, math.nan
     mean, sd = float(differences.mean()), float(differences.std(ddof=1))
-    if sd == 0.0:  # every pair differs by the same amount: no chance at work, or no difference at all
+    if sd == 0.0:  # all pairs differ by the same amount: p is 0, or 1 without a difference
         return (0.0, 1.0) if mean == 0.0 else (math.copysign(math.inf, mean), 0.0)
     t = mean / (sd / math.sqrt(differences.size))
     return t, float(2.0 * stdtr(differences.size - 1, -abs(t)))
 
 
-def mark(test: Comparison) -> str:
-    """▲ better than the baseline, ▼ worse, empty where it may be chance."""
-    if not test.corrected_p < SIGNIFICANT:  # nan is no finding
+def mark(test: PairedTest) -> str:
+    """▲ better than the baseline, ▼ worse, empty where it is not significant."""
+    if not test.corrected_p < SIGNIFICANT:  # nan is not significant
         return ""
     return "▲" if test.difference > 0 else "▼"
 
 
-def significance(run: Run, metric: str) -> list[Comparison]:
+def significance(run: Run, metric: str) -> list[PairedTest]:
     """Within each panel of the figure (same users, same data), every line against the first one."""
     values = _values_by_run(run.rows, metric)
     groups = [[index for index in group if index in values] for group in baseline_groups(run.manifest)]

@@ -62,7 +62,7 @@ def metrics_of(run: Run) -> list[str]:
 def main_metrics(run: Run) -> list[str]:
     """Those of the figure, else the quality of the final ranker and the discounted online metric.
 
-    Of organisations with texts: nDCG@10 of every regime, or what was found and how fast.
+    Cross-silo: nDCG@10 of every regime, or recall and time.
     """
     wanted, measured = figure_metrics(run.manifest) or [OFFLINE[0], DISCOUNTED, *OF_TEXTS], metrics_of(run)
     return [metric for metric in wanted if metric in measured] or measured[:1]
@@ -171,7 +171,7 @@ def _emphasised(grid: Grid, bold: str | None) -> list[list[bool]]:
 
 
 def _highest(cells: list[Statistic | None]) -> list[bool]:
-    """The highest mean, and those that read the same."""
+    """The highest mean, and those that print equal to it."""
     means = [math.nan if cell is None else cell.mean for cell in cells]
     top = number(max(filter(math.isfinite, means), default=None))
     return [math.isfinite(mean) and number(mean) == top for mean in means]
@@ -196,7 +196,7 @@ def matrices(run: Run) -> list[dict[str, Any]]:
 
 
 def _choice(setting: SettingRecord, keys: list[str]) -> str:
-    """The values of a few keys, those that say nothing (none, false) left out."""
+    """The values of a few keys, none and false left out."""
     values = [value_of(setting, key) for key in keys]
     words = [key.rsplit(".", 1)[-1].replace("_", " ") if value is True else plain(value)
              for key, value in zip(keys, values, strict=True) if value not in (None, False)]  # fmt: skip

@@ -1,7 +1,7 @@
-"""From a setting to its privacy card and its ledger: who takes part how often is known before the first round.
+"""From a setting to its privacy card and its ledger: participation is known before the first round.
 
-Where clients are sampled, the seed counts in which somebody takes part most. Equal settings are computed once; without
-a mechanism nothing is computed at all. Every card says that a run of the lab is no release.
+Where clients are sampled, the card uses the seed with the largest participation of one client. Equal settings share a
+card. Every card says that a run of the lab is no release.
 """
 
 import json
@@ -20,6 +20,7 @@ from foltr.lab.silo import card as silo_card
 from foltr.lab.simulation.task import (
     Central,
     Federated,
+    federated,
     federation_protection,
     federation_schedule,
     participants_of,
@@ -34,15 +35,15 @@ from foltr.types import Array
 
 
 class Facts(NamedTuple):
-    """All of a setting that its privacy depends on."""
+    """The parts of a setting that determine its privacy."""
 
     privacy: Any
     federation: Federated | Central
     parameters: int
     outcomes: int  # 0: messages are parameters
-    without_noise: int  # clients that replace what they send, noise and all
-    uneven: bool  # messages count differently
-    alone: bool
+    without_noise: int  # attackers that replace their message, including its noise
+    uneven: bool  # updates have different weights
+    local_only: bool  # no updates are sent
     first_seed: int
     seeds: int
 
@@ -59,14 +60,14 @@ def facts_of(setting: Setting, features: int) -> Facts:
         outcomes=len(outcomes(learner.objective, setting.users.k)) if learner.message == "objective" else 0,
         without_noise=setting.attack.num_attackers if "updates" in setting.attack.needs else 0,
         uneven=uneven,
-        alone=isinstance(setting.personal, LocalOnly),
+        local_only=isinstance(setting.personal, LocalOnly),
         first_seed=setting.runs.first_seed,
         seeds=setting.runs.seeds,
     )
 
 
 def card_of(setting: AnySetting, features: int, *, delta: float | None = None) -> dict[str, Any]:
-    """To be read only: equal settings share one."""
+    """The card of a setting; read-only, because equal settings share one."""
     if isinstance(setting, SiloSetting):
         return silo_card.card_of(setting)
     return _card(facts_of(setting, features), delta)
@@ -89,7 +90,7 @@ def _card(facts: Facts, delta: float | None) -> dict[str, Any]:
         sampled=_drawn(federation),
         values=facts.outcomes > 0,
         weighted=isinstance(facts.privacy, NoPrivacy | Fpdgd),
-        alone=facts.alone,
+        local_only=facts.local_only,
         lab=True,
     )
     return card(facts.privacy, released and released.event, about, delta=delta)
@@ -97,13 +98,13 @@ def _card(facts: Facts, delta: float | None) -> dict[str, Any]:
 
 class Released(NamedTuple):
     event: Event
-    counts: Array  # [users] rounds in which something of each was released
+    counts: Array  # [users] releases of each
     seed: int | None  # None: the same for all seeds
 
 
 @cache
 def _released(facts: Facts) -> Released | None:
-    """What happens to whom; None without a mechanism, and for one whose event is not known."""
+    """The releases of a setting; None without a mechanism, and for one whose event is not known."""
     federation, privacy = facts.federation, facts.privacy
     known = isinstance(privacy, Gaussian | Laplace | Fpdgd | RandomizedResponse)
     if not known or not isinstance(federation, Federated):
@@ -115,11 +116,11 @@ def _released(facts: Facts) -> Released | None:
         counts.append(count)
     worst = int(np.argmax([count.max() for count in counts]))
     assert event is not None
-    return Released(_really(event, facts), counts[worst], seeds[worst] if _drawn(federation) else None)
+    return Released(_with_missing_shares(event, facts), counts[worst], seeds[worst] if _drawn(federation) else None)
 
 
 def _drawn(federation: Federated) -> bool:
-    """Whether who takes part depends on the seed."""
+    """Whether participation depends on the seed."""
     return federation.cohort is not None or federation.mode == "buffered"
 
 
@@ -131,10 +132,9 @@ def _in_seed(privacy: Any, federation: Federated, facts: Facts, seed: int) -> tu
     return plan.event, plan.counts
 
 
-def _really(event: Event, facts: Facts) -> Event:
-    """The noise that is there: not that of clients who replace their message, nor all of it if updates are selected."""
-    federation = facts.federation
-    assert isinstance(federation, Federated)
+def _with_missing_shares(event: Event, facts: Facts) -> Event:
+    """The event with the noise shares that are present: attackers add none, and a selected update has only its own."""
+    federation = federated(facts.federation)
     if event.noise_contributors == 1:
         return event
     summed = federation.aggregator == "fedavg" and not federation.defend_on_detection and not facts.uneven
@@ -142,10 +142,10 @@ def _really(event: Event, facts: Facts) -> Event:
 
 
 def ledgers_of(settings: list[AnySetting], features: list[int]) -> list[dict[str, Any]]:
-    """Each ledger once, with the settings it is of; where all users are alike, one of them stands for all."""
+    """Each ledger once, with the settings it is of; equal users are stored as one."""
     stored: dict[Facts, dict[str, Any]] = {}
     for index, (setting, width) in enumerate(zip(settings, features, strict=True)):
-        if isinstance(setting, SiloSetting):  # owners keep their own, of documents
+        if isinstance(setting, SiloSetting):  # owners have ledgers of documents
             continue
         facts = facts_of(setting, width)
         released = _released(facts)
@@ -166,7 +166,7 @@ def _ledger(privacy: Any, released: Released) -> dict[str, Any]:
 
 
 def finished(folder: Path) -> records.Run:
-    """A run that a command was told to look at: if there is none, the call is wrong."""
+    """Reads a run that a command names; a missing one is an InputError."""
     try:
         return records.read(folder)
     except StorageError as problem:
@@ -174,12 +174,12 @@ def finished(folder: Path) -> records.Run:
 
 
 def cards_of_run(folder: Path, *, delta: float | None = None) -> list[dict[str, Any]]:
-    """The cards of a finished run, computed anew from its manifest: also for runs of older versions."""
+    """The cards of a finished run, computed again from its manifest."""
     run = finished(folder)
     try:
         known = [(one, stored(one.resolved)) for one in run.manifest.settings]
     except (KeyError, msgspec.ValidationError) as problem:
-        raise InputError(f"{folder}: made by a version whose settings this one does not know ({problem})") from None
+        raise InputError(f"{folder}: written by a version with other settings ({problem})") from None
     return [
         {"setting": one.index, "label": one.label} | card_of(setting, _features(one), delta=delta)
         for one, setting in known

@@ -31,7 +31,7 @@ class Import(NamedTuple):
 
 
 class Code(NamedTuple):
-    """What a source file says, apart from comments, docstrings and annotations."""
+    """The code of a source file without comments, docstrings and annotations."""
 
     digest: str
     imports: tuple[Import, ...]

@@ -366,8 +366,8 @@ def _help(plan: dict[str, Any]) -> str:
     helps = plan["help"]
     longer = f"{helps['weeks']} weeks would bring {helps['ndcg_with_these_weeks']:.4f}"
     if helps["clients"] is None:
-        most = 1 / NOISE_FRACTIONS[-1]
-        return f"{most:g} times the clients are not enough to come within {AFFORDABLE:g} of no privacy; {longer}."
+        largest = 1 / NOISE_FRACTIONS[-1]
+        return f"{largest:g} times the clients are not enough to come within {AFFORDABLE:g} of no privacy; {longer}."
     return (
         f"{helps['clients']:,} clients, or epsilon {helps['epsilon']:.2g}, would bring it within {AFFORDABLE:g} of "
         f"no privacy; {longer}."

@@ -36,7 +36,7 @@ class Job(NamedTuple):
     key: str
 
 
-class Event(NamedTuple):
+class JobProgress(NamedTuple):
     """`done`: the run is on disk; otherwise some interactions more, with their mean online nDCG@10."""
 
     job: int
@@ -48,12 +48,12 @@ class Event(NamedTuple):
 _words: Any = None  # of a worker process: where its ticks go
 
 
-def run_jobs(jobs: list[Job], out: Path, *, processes: int, threads: int) -> Iterator[Event]:
+def run_jobs(jobs: list[Job], out: Path, *, processes: int, threads: int) -> Iterator[JobProgress]:
     """Runs all jobs and stores their results."""
     if processes == 1:
         for job in jobs:
             yield from _one(job, out, threads)
-            yield Event(job.number, 0, 0.0, done=True)
+            yield JobProgress(job.number, 0, 0.0, done=True)
         return
     # a worker does its sums alone: more threads than cores would only get in each other's way
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -73,7 +73,7 @@ def run_jobs(jobs: list[Job], out: Path, *, processes: int, threads: int) -> Ite
                 future = ended.get(timeout=0.1)
                 _result(future)
                 yield from _heard(words)
-                yield Event(waiting.pop(future).number, 0, 0.0, done=True)
+                yield JobProgress(waiting.pop(future).number, 0, 0.0, done=True)
     except BaseException:
         for process in list((pool._processes or {}).values()):
             process.terminate()
@@ -111,7 +111,7 @@ def _result(future: "Future[None]") -> None:
         ) from None
 
 
-def _heard(words: Any) -> Iterator[Event]:
+def _heard(words: Any) -> Iterator[JobProgress]:
     while True:
         try:
             yield words.get_nowait()
@@ -158,7 +158,7 @@ def _in_worker(sent: _Sent, out: Path, threads: int) -> None:
         _words.put(event)
 
 
-def _one(job: Job, out: Path, threads: int) -> Iterator[Event]:
+def _one(job: Job, out: Path, threads: int) -> Iterator[JobProgress]:
     """Ticks of one job, put together so that there are not too many; the result goes to disk."""
     waiting, total, last = 0, 0.0, 0
     for word in _work(job, threads):
@@ -168,9 +168,9 @@ def _one(job: Job, out: Path, threads: int) -> Iterator[Event]:
         assert isinstance(word, Progress)
         waiting, total, last = waiting + word.interactions, total + word.quality, last + 1
         if waiting >= _WORD:
-            yield Event(job.number, waiting, total / last)
+            yield JobProgress(job.number, waiting, total / last)
             waiting, total, last = 0, 0.0, 0
-    yield Event(job.number, waiting, total / max(last, 1))
+    yield JobProgress(job.number, waiting, total / max(last, 1))
 
 
 def _work(job: Job, threads: int) -> Iterator[Progress | RunResult]:

@@ -5,7 +5,7 @@ import datetime
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from rich import box
@@ -18,9 +18,8 @@ from rich.text import Text
 from foltr.errors import DataMissing, Interrupted
 from foltr.lab import records
 from foltr.lab.figures import compare
-from foltr.lab.figures import figures as catalogue
 from foltr.lab.figures.claims import claims
-from foltr.lab.figures.figures import Figure
+from foltr.lab.figures.figures import QUICK, Figure, drawing_of, matching, plan_of
 from foltr.lab.runs.run import available, finish, prepare, results, run_missing, to_do
 from foltr.lab.simulation.population import interactions_in
 from foltr.lab.spec.setting import Plan, Setting, SiloSetting
@@ -113,34 +112,36 @@ def _quality_name(jobs: list[Any]) -> str:
     return "quality" if any(isinstance(job.setting, SiloSetting) for job in jobs) else "nDCG"
 
 
-def reproduced(
-    figure: Figure,
-    out: Path,
-    *,
-    quick: bool,
-    only: list[str],
-    seeds: int | None,
-    folds: str | None,
-    jobs: int | None,
-    quiet: bool,
-) -> dict[str, Any]:
+class Request(NamedTuple):
+    """Which form of a figure is run, and how."""
+
+    quick: bool = False
+    only: tuple[str, ...] = ()  # key=value: settings with these values
+    seeds: int | None = None
+    folds: str | None = None
+    jobs: int | None = None
+    quiet: bool = False
+
+
+def reproduced(figure: Figure, out: Path, request: Request) -> dict[str, Any]:
     """Runs a figure, judges it, writes its page and prints the verdicts."""
     console = Console()
-    whole = catalogue.only(catalogue.plan_of(figure, quick=quick, folds=folds, seeds=seeds), only)
+    quick, seeds, folds, quiet = request.quick, request.seeds, request.folds, request.quiet
+    whole = matching(plan_of(figure, quick=quick, folds=folds, seeds=seeds), request.only)
     here, missing = available(whole)
     if not here.settings:
         raise DataMissing(
             f"{figure.id} needs {', '.join(missing)}, which are not on this machine: foltr data show NAME"
         )
-    began, drawing = time.perf_counter(), catalogue.drawing_of(figure)
-    chosen = [f"--only {one}" for one in only]
+    began, drawing = time.perf_counter(), drawing_of(figure)
+    chosen = [f"--only {one}" for one in request.only]
     chosen += [f"--{name} {value}" for name, value in (("seeds", seeds), ("folds", folds)) if value is not None]
     extra = {
         "quick": quick,
         "chosen": " ".join(chosen),
         "figure": drawing,
     }
-    run = run_plan(here, out, jobs=jobs, quiet=quiet, extra=extra)
+    run = run_plan(here, out, jobs=request.jobs, quiet=quiet, extra=extra)
     run = judged(run, figure, missing)
     page = _page(run)
     answer = {
@@ -154,14 +155,14 @@ def reproduced(
     return answer
 
 
-def chapter(name: str, figures: list[Figure], out: Path, **how: Any) -> list[dict[str, Any]]:
+def chapter(name: str, figures: list[Figure], out: Path, request: Request) -> list[dict[str, Any]]:
     """All figures of a chapter whose data is on this machine, and one page of them."""
     from foltr.lab.reporting.page import write_page
 
-    console, answers = Console(stderr=how["quiet"]), []
+    console, answers = Console(stderr=request.quiet), []
     for figure in figures:
         try:
-            answers.append(reproduced(figure, out, **how))
+            answers.append(reproduced(figure, out, request))
         except DataMissing as problem:
             console.print(str(problem), style="dim", highlight=False)
     if not answers:
@@ -224,7 +225,7 @@ def _print_verdicts(console: Console, figure: Figure, run: records.Run, page: Pa
         console.print(f"- {escape(claim.claim)}: [bold]{word}[/bold] ({escape(claim.evidence)})", highlight=False)
     good = sum(row.verdict == "reproduced" for row in counted)
     if run.manifest.quick:
-        console.print(catalogue.QUICK, style="bold", highlight=False)
+        console.print(QUICK, style="bold", highlight=False)
     elif counted:
         console.print(f"{good} of {len(counted)} published numbers reproduced", highlight=False)
     if missing:

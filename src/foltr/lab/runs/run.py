@@ -1,6 +1,6 @@
-"""A run: all settings, folds and seeds of a plan; what is missing is computed, the rest is taken from disk.
+"""A run: all settings, folds and seeds of a plan; missing single runs are computed, the others read from disk.
 
-Leaves runs/<hash>/ as `records` describes it. Ctrl-C keeps the finished single runs; the same command goes on.
+Leaves runs/<hash>/ as `records` describes it. Finished single runs survive Ctrl-C; the same command resumes.
 """
 
 import datetime
@@ -27,7 +27,7 @@ from foltr.lab.audit.click_guessing import check_audit
 from foltr.lab.data.dataset import Fold
 from foltr.lab.runs import store
 from foltr.lab.runs.card import card_of, ledgers_of
-from foltr.lab.runs.pool import Event, Job, run_jobs
+from foltr.lab.runs.pool import Job, JobProgress, run_jobs
 from foltr.lab.runs.unlearning import check_unlearning
 from foltr.lab.silo import runs as silo_runs
 from foltr.lab.simulation.evaluation import RunResult
@@ -36,7 +36,7 @@ from foltr.lab.spec.parse import labels
 from foltr.lab.spec.setting import AnySetting, Plan, Setting, SiloSetting, folds_of, resolved
 
 
-class Prepared(NamedTuple):
+class PreparedRun(NamedTuple):
     """A plan on this machine's data: what there is to do, and what is done."""
 
     plan: Plan
@@ -50,7 +50,7 @@ class Prepared(NamedTuple):
         return self.out / self.run
 
 
-def prepare(plan: Plan, out: Path) -> Prepared:
+def prepare(plan: Plan, out: Path) -> PreparedRun:
     """Loads the data and names every single run; a setting that cannot run is refused here."""
     loaded: dict[tuple[str, str | None, int], Fold] = {}
     jobs: list[Job] = []
@@ -64,11 +64,11 @@ def prepare(plan: Plan, out: Path) -> Prepared:
         facts.append(known)
     content = json.dumps([plan.name, [(j.setting.part, j.key) for j in jobs]])
     name = hashlib.sha256(content.encode()).hexdigest()[:12]
-    return Prepared(plan, jobs, facts, name, out)
+    return PreparedRun(plan, jobs, facts, name, out)
 
 
 def checked(setting: AnySetting, fold_number: int, loaded: dict[tuple[str, str | None, int], Fold]) -> dict[str, Any]:
-    """The facts of a setting's data, once the setting is known to fit it."""
+    """Checks a setting against its data and returns the facts of the data."""
     if isinstance(setting, SiloSetting):
         texts = silo_runs.load(setting.data)
         silo_runs.check(setting, texts)
@@ -100,13 +100,13 @@ def available(plan: Plan) -> tuple[Plan, list[str]]:
     return plan._replace(settings=[s for s in plan.settings if s.data.name not in missing]), missing
 
 
-def to_do(prepared: Prepared) -> list[Job]:
+def to_do(prepared: PreparedRun) -> list[Job]:
     """Single runs that are not on disk yet, each once."""
     wanted = {job.key: job for job in reversed(prepared.jobs) if store.load(prepared.out, job.key) is None}
     return sorted(wanted.values(), key=lambda job: job.number)
 
 
-def run_missing(prepared: Prepared, *, jobs: int | None = None) -> Iterator[Event]:
+def run_missing(prepared: PreparedRun, *, jobs: int | None = None) -> Iterator[JobProgress]:
     """Runs the jobs whose results are not on disk yet."""
     missing = to_do(prepared)
     cores = os.cpu_count() or 1
@@ -114,7 +114,7 @@ def run_missing(prepared: Prepared, *, jobs: int | None = None) -> Iterator[Even
     yield from run_jobs(missing, prepared.out, processes=processes, threads=max(1, cores // processes))
 
 
-def finish(prepared: Prepared, extra: dict[str, Any] | None = None) -> records.Run:
+def finish(prepared: PreparedRun, extra: dict[str, Any] | None = None) -> records.Run:
     """Writes the run's folder from its single runs."""
     singles = {job.number: store.load(prepared.out, job.key) for job in prepared.jobs}
     done = [(job, single) for job in prepared.jobs if (single := singles[job.number]) is not None]
@@ -124,7 +124,7 @@ def finish(prepared: Prepared, extra: dict[str, Any] | None = None) -> records.R
         by_setting[number[id(job.setting)]].append((job, single))
     rows = pl.concat([_rows(i, job, single) for i, pairs in by_setting.items() for job, single in pairs])
     with atomic_write(prepared.dir / "rows.parquet", instead=store.ELSEWHERE) as temporary:
-        packed = io.BytesIO()  # polars has words of its own for a full disk
+        packed = io.BytesIO()  # polars raises its own error for a full disk
         rows.write_parquet(packed)
         temporary.write_bytes(packed.getbuffer())
     write_arrays(prepared.dir / "ranker.npz", _rankers(by_setting), instead=store.ELSEWHERE)
@@ -188,10 +188,10 @@ def _rankers(by_setting: dict[int, list[tuple[Job, RunResult]]]) -> dict[str, An
     return arrays
 
 
-_LINEAR = {"kind": "linear"}  # what organisations train
+_LINEAR = {"kind": "linear"}  # the cross-silo ranker
 
 
-def _manifest(prepared: Prepared, by_setting: dict[int, list[tuple[Job, RunResult]]]) -> records.Manifest:
+def _manifest(prepared: PreparedRun, by_setting: dict[int, list[tuple[Job, RunResult]]]) -> records.Manifest:
     settings = prepared.plan.settings
     return records.Manifest(
         run=prepared.run,
@@ -223,8 +223,8 @@ def _manifest(prepared: Prepared, by_setting: dict[int, list[tuple[Job, RunResul
     )
 
 
-def _ledgers(prepared: Prepared) -> dict[str, Any]:
-    """Settings without a privacy mechanism have none: nothing bounds what they release."""
+def _ledgers(prepared: PreparedRun) -> dict[str, Any]:
+    """The ledgers of all settings with a privacy mechanism."""
     features = [facts["features"] for facts in prepared.facts]
     return {"ledgers": ledgers_of(prepared.plan.settings, features)}
 

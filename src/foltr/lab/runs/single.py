@@ -19,7 +19,7 @@ from foltr.types import Array
 
 
 def run_setting(setting: Setting, fold: Fold, seed: int, threads: int = 1) -> Iterator[Progress | RunResult]:
-    """Progress on the way, the result at the end."""
+    """Yields progress and finally the result."""
     if setting.unlearning.method != "none":
         yield from run_unlearning(setting, fold, seed, threads)
         return
@@ -59,13 +59,13 @@ def _check_numbers(setting: Setting, parameters: Array, round: int) -> None:
     rate = getattr(setting.learner, "learning_rate", None)
     is_now = "" if rate is None else f" (it is {rate:g})"
     raise SpecError(
-        f"by round {round} the ranker's parameters are no longer numbers; lower learner.learning_rate{is_now}, or "
+        f"by round {round} the ranker's parameters are not finite; lower learner.learning_rate{is_now}, or "
         f"whatever else drives them so far"
     )
 
 
 def _audited(setting: Setting, fold: Fold, seed: int, threads: int) -> Iterator[Progress | RunResult]:
-    """The training, and what can be guessed about messages from its ranker."""
+    """Training, then click guessing on messages from its ranker."""
     for event in run_setting(training(setting), fold, seed, threads):
         if isinstance(event, Progress):
             yield event

@@ -1,9 +1,9 @@
-"""Single runs on disk: each in one file named by everything that decides its numbers, so none is computed twice.
+"""Single runs on disk: each in one file whose name is a hash of all its inputs, so that none is computed twice.
 
     <out>/singles/<key>.npz
 
-Figures share single runs; a command that was stopped continues with those that are finished. A file appears whole or
-not at all (`atomic`). The key covers the setting, the data, the seed, the code that computes (`keys`) and the versions
+Figures share single runs; a command that was stopped continues with those that are finished. Files are written
+atomically (`atomic`). The key covers the setting, the data, the seed, the code that computes (`keys`) and the versions
 of the libraries.
 """
 
@@ -26,7 +26,7 @@ ELSEWHERE = "another folder with --out"
 
 
 def key_of(setting: AnySetting, *, checksum: str, fold: int, seed: int) -> str:
-    """Names a single run."""
+    """The key of a single run."""
     plain = resolved(setting)
     for table in ("part", "plugins"):  # the code of plug-ins counts, not where they are
         plain.pop(table, None)

@@ -1,4 +1,4 @@
-"""One single run that forgets clients, and the numbers that say how well: quality, residual, cost."""
+"""A single run that unlearns clients: quality, residual, cost."""
 
 import time
 from collections.abc import Iterator
@@ -11,34 +11,41 @@ from foltr.lab.simulation.click_logs import log_engine, log_of, recorder
 from foltr.lab.simulation.engines import engine_for, has_kernels
 from foltr.lab.simulation.evaluation import EVALUATED, Progress, RunResult, offline_quality
 from foltr.lab.simulation.population import Tested, interactions_in, task_of
-from foltr.lab.simulation.task import Task, init_parameters, schedule_of
+from foltr.lab.simulation.task import Task, federated, init_parameters, schedule_of
 from foltr.lab.spec.setting import Setting
-from foltr.lab.spec.unlearning_checks import check, check_attack, check_clients, check_learning, federated
+from foltr.lab.spec.unlearning_checks import (
+    check_clients,
+    check_forgetting,
+    check_learning,
+    check_replacement,
+)
 from foltr.types import Array
 from foltr.unlearning import evaluation, shards
 from foltr.unlearning.costs import Cost, Walk, walk
 from foltr.unlearning.evaluation import Exact, Request, episode
-from foltr.unlearning.replay import Federation, federate, negate
+from foltr.unlearning.replay import FederationSetup, federate, negate
 from foltr.unlearning.shards import Logged
 
 METHODS = ("logs", "shards", "statistics")  # exact ones
 
 
 def check_unlearning(setting: Setting, task: Task) -> None:
-    """Refuses what cannot be, before anything is computed."""
+    """Refuses impossible settings before anything is computed."""
     asked = setting.unlearning
-    check(task, forget_clients=asked.forget_clients, keep_every=asked.keep_every, local_steps=asked.local_steps)
-    check_attack(task, forget_clients=asked.forget_clients, z=asked.z)
+    check_forgetting(
+        task, forget_clients=asked.forget_clients, keep_every=asked.keep_every, local_steps=asked.local_steps
+    )
+    check_replacement(task, forget_clients=asked.forget_clients, z=asked.z)
 
 
-def federation_of(task: Task, engine: object) -> Federation:
+def federation_of(task: Task, engine: object) -> FederationSetup:
     """The pieces of a task that unlearning works on."""
-    rounds = federated(task).rounds
-    return Federation(init_parameters(task), rounds, lambda absent: schedule_of(task, tuple(absent)), engine)  # type: ignore[arg-type]
+    rounds = federated(task.federation).rounds
+    return FederationSetup(init_parameters(task), rounds, lambda absent: schedule_of(task, tuple(absent)), engine)  # type: ignore[arg-type]
 
 
 def run_unlearning(setting: Setting, fold: Fold, seed: int, threads: int = 1) -> Iterator[Progress | RunResult]:
-    """Like `single.run_setting`: the ranker after unlearning, with what is known about it as further numbers."""
+    """Like `single.run_setting`: the ranker after unlearning, with its residual and cost as further metrics."""
     task, tested = task_of(setting, fold, seed)
     began, asked, rounds = time.perf_counter(), setting.unlearning, setting.federation.rounds
     every = setting.runs.evaluate_every or max(1, rounds // EVALUATED)
@@ -68,7 +75,7 @@ def _calibrated(
     walks = {
         "honest": done.honest, "attacked": done.attacked, "retrained": done.retrained, "honest history": done.reference,
     }  # fmt: skip
-    further = {name: _ndcg(task, tested, way.parameters[-1]) for name, way in walks.items()}
+    further = {name: _ndcg(task, tested, one.parameters[-1]) for name, one in walks.items()}
     further |= {"residual": done.residual, "residual of direction": done.direction_residual}
     further |= _costs(done.unlearned.cost)
     further |= {"local steps saved": done.saved[0], "messages saved": done.saved[1]}
@@ -88,10 +95,10 @@ def exactly(
     method: str, task: Task, *, forget_clients: tuple[int, ...], z: float = 2.0, num_shards: int = 5,
     ridge: float = 10.0,
 ) -> Exact:  # fmt: skip
-    """Learning from logs or statistics after a federation, or shards, which are federations of their own."""
+    """Exact unlearning from logs or statistics of a federation, or by shards, which are federations themselves."""
     check_learning(task)
     check_clients(task, forget_clients)
-    check_attack(task, forget_clients=forget_clients, z=z)
+    check_replacement(task, forget_clients=forget_clients, z=z)
     if method not in METHODS:
         raise SpecError(f"no exact method {method!r}; there are {', '.join(METHODS)}")
     if not has_kernels(task):
@@ -100,7 +107,7 @@ def exactly(
     federation, attack = federation_of(task, engine), negate(forget_clients, z)
     if method == "shards":
         members = _shards(task, forget_clients, z, num_shards)
-        before = shards.train(federation, federated(task).clients, members, attack)
+        before = shards.train(federation, federated(task.federation).clients, members, attack)
         return evaluation.by_shards(federation.start, before, _logged(task, engine), forget_clients)
     attacked = walk(federate(federation, transform=attack)).parameters[-1]
     logged = _logged(task, engine)
@@ -115,12 +122,14 @@ def _logged(task: Task, engine: object) -> Logged:
 
 def _shards(task: Task, forget_clients: tuple[int, ...], z: float, num_shards: int) -> list[shards.Members]:
     if hasattr(task.ranker, "hidden"):
-        raise SpecError("shards average models that were trained apart, which suits linear rankers only; use 'linear'")
-    members = shards.assign(federated(task).clients, num_shards)
+        raise SpecError(
+            "shards average models that were trained apart, which works for linear rankers only; use 'linear'"
+        )
+    members = shards.assign(federated(task.federation).clients, num_shards)
     for shard in members:
         attackers = [client for client in shard if client in forget_clients]
         if attackers:
-            check_attack(task, forget_clients=attackers, z=z, together=len(shard))
+            check_replacement(task, forget_clients=attackers, z=z, together=len(shard))
     return members
 
 
@@ -129,7 +138,7 @@ def _ndcg(task: Task, tested: Tested, parameters: Array) -> float:
 
 
 def _costs(cost: Cost) -> dict[str, float]:
-    """Seconds are left out: they would not be the same twice."""
+    """Costs without seconds, which are not reproducible."""
     return {
         "local steps": cost.local_steps, "new searches": cost.searches, "messages": cost.messages,
         "bytes sent": cost.sent, "bytes stored": cost.stored,

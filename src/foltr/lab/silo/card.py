@@ -11,12 +11,12 @@ from foltr.silo.parties import Setup
 
 _UNIT = {"unit": "word", "adjacency": "zero-out"}
 _SAID = {
-    "none": "Cells of sketches leave without noise: whoever asks learns counts exactly.",
-    "paper": "One draw of noise for all cells of an answer cancels in every difference of two cells: whoever asks "
-    "learns counts exactly, and the paper's epsilon of {epsilon:g} protects nobody.",
-    "per_query": "Every answer about a document costs each of its words epsilon {epsilon:g} against whoever asked; "
+    "none": "Answers carry no noise: the asker learns exact counts.",
+    "paper": "One draw of noise for all cells of an answer cancels in every difference of two cells: the asker "
+    "learns exact counts, and the paper's epsilon of {epsilon:g} is no guarantee.",
+    "per_query": "Every answer about a document costs each of its words epsilon {epsilon:g} against the asker; "
     "answers add up, and the run reports the total.",
-    "one_shot": "All answers about a document together cost each of its words epsilon {epsilon:g}, for ever.",
+    "one_shot": "All answers about a document together cost each of its words epsilon {epsilon:g} in total.",
 }
 _OPEN = (
     "Shared without noise: lengths of documents, document and collection frequencies.",
@@ -33,7 +33,7 @@ def card_of(setting: SiloSetting) -> dict[str, Any]:
     setup = setting.silo
     epsilon = setup.epsilon if setup.noise == "one_shot" else "infinite" if setup.noise in ("none", "paper") else None
     seen = [
-        {"id": "recipients", "who": "whoever asks", "sees": "cells of sketches, with the owner's noise", "here": True,
+        {"id": "recipients", "who": "the asker", "sees": "cells of sketches, with the owner's noise", "here": True,
          "epsilon": epsilon, **_UNIT},
         {"id": "server", "who": "the server", "sees": "hashed columns and cells, no key", "here": True,
          "epsilon": epsilon, **_UNIT},

@@ -15,16 +15,16 @@ from foltr.lab.silo.training import MAIN, compare
 from foltr.privacy import ledger as accounts
 from foltr.silo import leakage, noise
 from foltr.silo.messages import CountAnswer, count_cells, decode
-from foltr.silo.parties import Federation, TrainTest, spent
+from foltr.silo.parties import SiloFederation, TrainTest, spent
 from foltr.silo.protocol import Asker, Owner, answer, ask_count, ask_top, make_owner, obfuscate, relay
 from foltr.text.counts import counts_of, take
 from foltr.types import Array
 
 _ASKER, _OWNER = 0, 1
-_LONG = 5  # letters: a shorter word may be found in any bytes by chance
+_LONG = 5  # letters: a shorter word may occur in any bytes by chance
 
 
-def one_question(federation: Federation, *, real_rows: int = 5, epsilon: float = 0.5) -> dict[str, Any]:
+def one_question(federation: SiloFederation, *, real_rows: int = 5, epsilon: float = 0.5) -> dict[str, Any]:
     """A term of the first party's queries, asked of the second, in a federation without noise."""
     body = take(federation.counted.body, federation.owned[_OWNER])
     number = _worth_asking(federation, body.terms)
@@ -56,7 +56,7 @@ def one_question(federation: Federation, *, real_rows: int = 5, epsilon: float =
     }
 
 
-def comparison(federation: Federation, data: TrainTest) -> dict[str, Any]:
+def comparison(federation: SiloFederation, data: TrainTest) -> dict[str, Any]:
     """nDCG@10 of every party under every regime, and which parties gain from cross-party data."""
     result = compare(federation, data)
     values = {name: found[:, MAIN] for name, found in result.own.items()}
@@ -72,7 +72,7 @@ def comparison(federation: Federation, data: TrainTest) -> dict[str, Any]:
     }
 
 
-def _worth_asking(federation: Federation, held: Array) -> int:
+def _worth_asking(federation: SiloFederation, held: Array) -> int:
     """The rarest term of the asker's first query that is in some documents of the owner."""
     frequency = np.bincount(held, minlength=len(federation.words))
     queries = np.flatnonzero(federation.held.queries == _ASKER)
@@ -86,7 +86,7 @@ def _worth_asking(federation: Federation, held: Array) -> int:
     return int(frequency.argmax())
 
 
-def _identification(federation: Federation, asker: Asker, term: str, real_rows: int) -> dict[str, Any]:
+def _identification(federation: SiloFederation, asker: Asker, term: str, real_rows: int) -> dict[str, Any]:
     """Which words of the parties' vocabulary are candidates for a query of so many real rows."""
     family = asker.family
     question = obfuscate(asker._replace(real_rows=real_rows), term)

@@ -19,8 +19,8 @@ import numpy as np
 
 from foltr.errors import SpecError
 from foltr.metrics import err, ndcg, order
-from foltr.silo.parties import Federation
-from foltr.text.analysis import Rules, terms
+from foltr.silo.parties import SiloFederation
+from foltr.text.analysis import TextAnalysis, terms
 from foltr.text.corpus import Corpus
 from foltr.text.counts import count, known_terms, statistics, take
 from foltr.text.features import exact
@@ -29,7 +29,7 @@ from foltr.text.search import by_bm25
 from foltr.types import Array, Dataset
 
 METRICS = ("ERR", "nDCG@10", "nDCG")
-BM25_WORDS = Rules(stop=True, stem=True)
+BM25_WORDS = TextAnalysis(stop=True, stem=True)
 BM25_CONSTANTS = Constants(k1=1.2, b=0.75)
 _WIDTH = 1.96  # standard errors on each side of a 95 % interval
 
@@ -81,7 +81,7 @@ def bm25_ranker(corpus: Corpus, owned: Sequence[Array]) -> Callable[[int], Array
     return scores
 
 
-def bm25_metrics(federation: Federation, tests: Sequence[Dataset], *, top_grade: int) -> list[Array]:
+def bm25_metrics(federation: SiloFederation, tests: Sequence[Dataset], *, top_grade: int) -> list[Array]:
     """[tests] metrics of BM25; every query of a test ranks all documents of the corpus, in their order."""
     scores = bm25_ranker(federation.corpus, federation.owned)
     return [

@@ -2,8 +2,8 @@
 
 A setting with a table `silo` is one of three kinds: `train` (regimes compared), `retrieval` (reverse top-K measured),
 `projection` (features drawn). Its data is a corpus of text by name, or `made-up-N`: N documents of a Zipf vocabulary.
-Key and noise follow from the seed, so that a run can be repeated: it protects nobody. Real owners take both from the
-operating system.
+Key and noise follow from the seed, so that a run can be repeated and gives no protection. Real owners take both from
+the operating system.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from foltr.lab.data import corpora
 from foltr.lab.silo import retrieval, training
 from foltr.lab.silo.projection import Projection, project
 from foltr.lab.silo.retrieval import Retrieval
-from foltr.lab.silo.tasks import RetrievalTask, made_up, text
+from foltr.lab.silo.tasks import RetrievalTask, synthetic_task, text
 from foltr.lab.simulation.evaluation import Progress, RunResult
 from foltr.lab.spec.setting import DataChoice, SiloSetting
 from foltr.silo.parties import Setup, shares_of
@@ -42,14 +42,14 @@ def load(data: DataChoice) -> Corpus | RetrievalTask:
     return _load(data.name)
 
 
-@lru_cache(maxsize=8)  # a figure may go back and forth between sizes, and making synthetic documents takes time
+@lru_cache(maxsize=8)  # figures alternate between sizes, and generating documents takes time
 def _load(name: str) -> Corpus | RetrievalTask:
     documents = _documents(name)
-    return made_up(documents) if documents else corpora.load(name)
+    return synthetic_task(documents) if documents else corpora.load_corpus(name)
 
 
 def _documents(name: str) -> int:
-    """Of made-up-N the number, else 0."""
+    """N of made-up-N, else 0."""
     found = re.fullmatch(r"made-up-(\d{1,7})", name)
     return int(found[1]) if found else 0
 
@@ -82,7 +82,7 @@ def facts(setting: SiloSetting, loaded: Corpus | RetrievalTask) -> dict[str, Any
         "documents": _size(loaded),
         "features": features.WIDTH,
         "grades": int(loaded.judgments[:, 2].max(initial=0)) + 1 if isinstance(loaded, Corpus) else 0,
-        "shorter_than_shown": 0,
+        "shorter_than_k": 0,
     }
 
 

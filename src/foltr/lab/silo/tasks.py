@@ -27,7 +27,7 @@ class RetrievalTask(NamedTuple):
     asked: Array  # terms to ask for; each is in some document
 
 
-def made_up(
+def synthetic_task(
     documents: int, length: int = 1000, vocabulary: int = 200_000, asked: int = 40, seed: int = 1
 ) -> RetrievalTask:
     """Documents of a Zipf vocabulary; the terms asked for are spread over all frequencies."""
@@ -44,7 +44,7 @@ def made_up(
 
 def text(name: str, asked: int = 600, seed: int = 1) -> RetrievalTask:
     """Titles and bodies of a corpus, and a sample of its queries' terms that some document has."""
-    corpus = corpora.load(name)
+    corpus = corpora.load_corpus(name)
     both = zip(corpus.titles, corpus.bodies, strict=True)
     found = [Counter(cut(f"{title} {body}")) for title, body in both]
     words = sorted(set().union(*found))

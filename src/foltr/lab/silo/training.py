@@ -31,7 +31,7 @@ from foltr.privacy.mechanisms import NoPrivacy
 from foltr.rankers import Linear
 from foltr.rng import stream
 from foltr.silo.noise import Uniforms
-from foltr.silo.parties import Federation, Setup, TrainTest, build_federation, prepare, spent
+from foltr.silo.parties import Setup, SiloFederation, TrainTest, build_federation, prepare, spent
 from foltr.silo.training import REGIMES, augmented
 from foltr.text.corpus import Corpus, grade_of
 from foltr.text.features import Labelled, dataset, join
@@ -51,14 +51,14 @@ ROUNDS, INTERACTIONS = 200, 10  # of FPDGD; interactions of each party in a roun
 _GRADES = (2, 3, 5)  # for which there are click tables
 
 
-class Comparison(NamedTuple):
+class RegimeComparison(NamedTuple):
     rankers: dict[str, Array]  # trained regime -> [parties, d]
     own: dict[str, Array]  # regime -> [parties, metrics] on each party's own queries
     together: dict[str, Array]  # the same on the queries of all
     gains: list[Change]  # [parties] of nDCG@10 on own queries, from Local to CS-F-LTR
 
 
-def compare(federation: Federation, data: TrainTest) -> Comparison:
+def compare(federation: SiloFederation, data: TrainTest) -> RegimeComparison:
     """Rankers of all regimes and their metrics."""
     top_grade, setup = int(federation.corpus.judgments[:, 2].max()), federation.setup
     measured = {"bm25": [bm25_metrics(federation, data.tests, top_grade=top_grade)] * setup.parties}
@@ -67,7 +67,7 @@ def compare(federation: Federation, data: TrainTest) -> Comparison:
     measured |= {name: ranker_metrics(found, data.tests, top_grade=top_grade) for name, found in rankers.items()}
     measured = {name: measured[name] for name in TITLES}
     own = {name: [row[party] for party, row in enumerate(rows)] for name, rows in measured.items()}
-    return Comparison(
+    return RegimeComparison(
         rankers,
         {name: np.stack([part.mean(axis=0) for part in parts]) for name, parts in own.items()},
         {name: np.stack([np.concatenate(row).mean(axis=0) for row in rows]) for name, rows in measured.items()},
@@ -98,7 +98,7 @@ def _with_true_grades(corpus: Corpus, lists: Labelled) -> Labelled:
     return lists._replace(pairs=pairs._replace(grades=np.minimum(grades, _GRADES[-1] - 1).astype(np.int8)))
 
 
-def simulate(corpus: Corpus, setup: Setup, *, seed: int) -> Federation:
+def simulate(corpus: Corpus, setup: Setup, *, seed: int) -> SiloFederation:
     """Parties whose key, secrets and noise all follow from the seed: repeatable, and no protection."""
     secrets = [key_of(seed + party) for party in range(1, setup.parties + 1)]
     return build_federation(corpus, setup, seed=seed, key=key_of(seed), uniforms=_repeatable(seed), secrets=secrets)
@@ -135,5 +135,5 @@ def _repeatable(seed: int) -> Uniforms:
 
 
 def progress_value(numbers: dict[str, float]) -> float:
-    """What a progress bar shows."""
+    """The metric of the progress bar."""
     return float(np.nan_to_num(numbers[f"{METRICS[MAIN]}, average, {TITLES['cs_f_ltr']}"]))

@@ -18,13 +18,13 @@ from foltr.learners.pdgd import Pdgd
 from foltr.privacy.mechanisms import RandomizedResponse
 from foltr.types import Array, OnlineMetrics
 
-Job: TypeAlias = tuple[Cohort, slice]  # what a thread does at a time: for whom, into which rows
-_SHARE = 2000  # interactions that are worth a call
-_SHARES = 8  # of each thread at most: one that is held up leaves more to the others
+Job: TypeAlias = tuple[Cohort, slice]  # a unit of work of a thread: clients, and the rows of their results
+_SHARE = 2000  # interactions per unit of work
+_SHARES = 8  # units a thread at most: more than one, so that threads balance their load
 
 
-class Prepared(NamedTuple):
-    """A cohort as kernels take it, divided among threads; good for any round."""
+class PreparedCohort(NamedTuple):
+    """A cohort as kernels take it, divided among threads; valid for any round."""
 
     clients: Array  # [n]
     steps: Array  # [n]
@@ -33,7 +33,7 @@ class Prepared(NamedTuple):
 
 
 class Batches(NamedTuple):
-    """A task with what its kernels work in."""
+    """A task with the arrays and workspaces of its kernels."""
 
     task: Task
     data: Collection
@@ -42,13 +42,13 @@ class Batches(NamedTuple):
     workspaces: list[Workspace]  # one a thread
     threads: ThreadPoolExecutor | None
 
-    def prepare(self, clients: Array, steps: Array) -> Prepared:
-        """Who does what: to be done once for a cohort that comes again."""
+    def prepare(self, clients: Array, steps: Array) -> PreparedCohort:
+        """Divides a cohort among threads; once for a cohort that takes part in every round."""
         clients, steps = np.asarray(clients, np.int64), np.asarray(steps, np.int64)
-        return Prepared(clients, steps, int(steps.sum()), list(self._divided(clients, steps)))
+        return PreparedCohort(clients, steps, int(steps.sum()), list(self._divided(clients, steps)))
 
     def train(
-        self, parameters: Array, prepared: Prepared, *, round: int, first_step: int = 0, summed: bool = False
+        self, parameters: Array, prepared: PreparedCohort, *, round: int, first_step: int = 0, summed: bool = False
     ) -> tuple[Array, OnlineMetrics]:
         learner, task = self.task.learner, self.task
         assert isinstance(learner, Pdgd)
@@ -71,7 +71,7 @@ class Batches(NamedTuple):
         self._spread(part, prepared.jobs)
         return trained, online
 
-    def measure(self, parameters: Array, prepared: Prepared, *, round: int) -> tuple[Array, Array, OnlineMetrics]:
+    def measure(self, parameters: Array, prepared: PreparedCohort, *, round: int) -> tuple[Array, Array, OnlineMetrics]:
         task = self.task
         clients = len(prepared.clients)
         values, perturbations = np.empty((clients, 2)), np.empty((clients, len(parameters)))
@@ -86,7 +86,7 @@ class Batches(NamedTuple):
         return values, perturbations, online
 
     def _spread(self, part: Callable[[Workspace, Cohort, slice], None], jobs: list[Job]) -> None:
-        """Runs `part` on runs of neighbouring clients, on as many threads as there are workspaces."""
+        """Runs `part` on slices of the cohort, on as many threads as there are workspaces."""
         if self.threads is None:
             for job in jobs:
                 part(self.workspaces[0], *job)
@@ -112,7 +112,7 @@ class Batches(NamedTuple):
             yield Cohort(clients[rows], steps[rows], slots[rows], users[rows], pools, *own), rows
 
     def _held(self, clients: Array) -> ClientPools:
-        """What these clients hold; everybody everything, if nothing else was said."""
+        """The pools of these clients; by default every query."""
         held = self.task.pools
         if held is not None:
             return ClientPools(held.pools, *(of_all[clients] for of_all in held[1:]))
@@ -120,7 +120,7 @@ class Batches(NamedTuple):
 
 
 def batches(task: Task, threads: int = 1) -> Batches:
-    """For one task."""
+    """The kernels' view of a task."""
     train = task.train
     longest, width = int(np.diff(train.offsets).max()), train.features.shape[1]
     ranker = ranker_record(task.ranker, width)

@@ -1,8 +1,8 @@
-"""Engines over a click log: one that trains and writes down what people see, one that learns from what was written.
+"""Engines over a click log: one that trains and records the interactions, one that learns from the record.
 
-Both run the same compiled steps, so that learning from a log repeats the training to the bit: a last digit that differs
-would grow into another ranker within some thousand rounds. It differs from the compiled engine's in the last digits of
-a step.
+Both run the same compiled steps, so that learning from a log repeats the training to the bit: a difference in the last
+digit would grow into another ranker within some thousand rounds. Their steps differ from the compiled engine's in the
+last digits.
 """
 
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from foltr._kernels.workspace import Workspace, workspace_for
 from foltr.errors import SpecError
 from foltr.federation.round import Release
 from foltr.federation.schedule import Members
-from foltr.lab.simulation.task import ClientPools, Federated, Task, click_tables, everything
+from foltr.lab.simulation.task import ClientPools, Task, click_tables, everything, federated
 from foltr.learners.pdgd import Pdgd
 from foltr.types import Array, OnlineMetrics, Updates
 from foltr.unlearning.logs import Log, rounds_of
@@ -79,9 +79,7 @@ class LogEngine(NamedTuple):
 
 
 def recorder(task: Task) -> Recorder:
-    federation = task.federation
-    if not isinstance(federation, Federated):
-        raise SpecError("a recorder follows a federation; use federation kind = 'federated'")
+    federation = federated(task.federation)
     users = ClickTables(*click_tables(task))
     clients, queries = np.arange(federation.clients), len(task.train.offsets) - 1
     held = task.pools or everything(clients, queries=queries, click_models=len(users.click))
@@ -114,14 +112,14 @@ def _train(
 def step_of(task: Task) -> PdgdStep:
     learner = task.learner
     if not isinstance(learner, Pdgd):
-        raise SpecError("logs are recorded and learnt from by PDGD; use learner kind = 'pdgd'")
+        raise SpecError("click logs work with PDGD; use learner kind = 'pdgd'")
     if learner.prox_mu:
-        raise SpecError(f"prox_mu = {learner.prox_mu:g}: logs are learnt from by plain steps; use prox_mu = 0")
+        raise SpecError(f"prox_mu = {learner.prox_mu:g}: click logs work with plain PDGD steps; use prox_mu = 0")
     return PdgdStep(learner.learning_rate, learner.negatives == "all-shown")
 
 
 def workspace_of(task: Task) -> Workspace:
-    step_of(task)  # refuses what a log cannot follow
+    step_of(task)  # refuses learners that a log does not support
     longest, width = int(np.diff(task.train.offsets).max()), task.train.features.shape[1]
     if longest > LONGEST:
         raise SpecError(f"a log numbers at most {LONGEST} documents a query; the longest list has {longest}")

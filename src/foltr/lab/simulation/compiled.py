@@ -7,7 +7,7 @@ import numpy as np
 from foltr.clicks import Users, click_model
 from foltr.federation.round import Release
 from foltr.federation.schedule import Members
-from foltr.lab.simulation.batches import Batches, Prepared, batches
+from foltr.lab.simulation.batches import Batches, PreparedCohort, batches
 from foltr.lab.simulation.protection import protect_rows
 from foltr.lab.simulation.rounds import run
 from foltr.lab.simulation.task import Federated, Task
@@ -25,11 +25,11 @@ class Compiled(NamedTuple):
     batches: Batches
     perturbations: list[Array]  # [n, P] of the latest round, which decoding needs again
 
-    def prepare(self, members: Members) -> Prepared:
+    def prepare(self, members: Members) -> PreparedCohort:
         return self.batches.prepare(members.clients, members.interactions)
 
     def local_updates(
-        self, models: Array, cohort: Prepared, round: int, release: Release | None
+        self, models: Array, cohort: PreparedCohort, round: int, release: Release | None
     ) -> tuple[Updates, OnlineMetrics]:
         task, clients = self.task, cohort.clients
         if task.learner.message == "objective":
@@ -48,8 +48,8 @@ class Compiled(NamedTuple):
         weights = gradient_weights(updates.values, sigma=learner.sigma, antithetic=learner.antithetic)
         return weights[:, None] * self.perturbations[0]
 
-    def train(self, parameters: Array, cohort: Prepared, **how: Any) -> tuple[Array, OnlineMetrics]:
-        """PDGD by itself, for centralised training; see `plain.Plain.train`."""
+    def train(self, parameters: Array, cohort: PreparedCohort, **how: Any) -> tuple[Array, OnlineMetrics]:
+        """Local PDGD training, for centralised training; see `plain.Plain.train`."""
         return self.batches.train(parameters, cohort, **how)
 
 
@@ -58,7 +58,7 @@ def engine(task: Task, threads: int = 1) -> Compiled:
 
 
 def warm_up() -> None:
-    """Compiles the kernels (some seconds, once after an installation), so that no run is timed with that."""
+    """Compiles the kernels (some seconds, once after an installation), so that timings exclude it."""
     data = Dataset(np.ones((4, 2), np.float32), np.array([0, 1, 0, 1], np.int8), np.array([0, 2, 4]), np.arange(2))
     users = (click_model(Users(k=2), grades=2),)
     for learner in (Pdgd(), FoltrEs()):

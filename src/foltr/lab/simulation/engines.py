@@ -20,7 +20,7 @@ def engine_for(task: Task, threads: int = 1) -> Any:
 
 
 def has_kernels(task: Task) -> bool:
-    """Kernels know nothing of what a plug-in mechanism does after a step or to an outcome, so it has none."""
+    """Whether the mechanism has kernels; a plug-in has none."""
     return (
         all(model.function is None for model in task.click_models)
         and type(task.ranker) in COMPILED_RANKERS

@@ -1,4 +1,4 @@
-"""What a single run leaves, and how good its rankers are."""
+"""The result of a single run, and the offline quality of its rankers."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -10,15 +10,15 @@ from foltr.metrics import DISCOUNT
 from foltr.rankers import Linear
 from foltr.types import Array, Dataset
 
-RECORDED = 1000  # rows kept of each online metric, about
+RECORDED = 1000  # rows stored of each online metric, about
 EVALUATED = 100  # offline evaluations of a run, about
 _RANKERS = 32  # evaluated with one matrix product
 
 
 class RunResult(NamedTuple):
-    """What a single run leaves."""
+    """The result of a single run."""
 
-    rounds: Array  # [rows] at which online values were kept: the mean since the row before
+    rounds: Array  # [rows] at which online values are stored: the mean since the row before
     online: Array  # [3, rows] nDCG@10, MaxRR, discounted nDCG@10 so far
     evaluated: Array  # [evaluations] rounds
     offline: Array  # [2, evaluations] nDCG@10, MRR@10
@@ -34,14 +34,14 @@ class RunResult(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How far a single run is."""
+    """Progress of a single run."""
 
     interactions: int
     quality: float  # online nDCG@10 of the latest round
 
 
 def thin(ndcg: Array, max_rr: Array) -> tuple[Array, Array]:
-    """Rounds at which rows are kept (always the first and the last), and the values there."""
+    """Rounds at which rows are stored (always the first and the last), and the values there."""
     rounds = len(ndcg)
     every = max(1, rounds // RECORDED)
     at = np.array(sorted({1, *range(every, rounds + 1, every), rounds}))

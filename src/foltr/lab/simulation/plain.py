@@ -1,6 +1,6 @@
 """The plain engine: the map of `client.local_update` over simulated people. Oracle of the compiled engine.
 
-It reads the same random numbers, so from one seed it shows the same lists and sees the same clicks.
+It reads the same random numbers, so from one seed it displays the same lists and draws the same clicks.
 """
 
 from functools import partial
@@ -58,7 +58,7 @@ class Plain(NamedTuple):
     def train(
         self, parameters: Array, cohort: Members, *, round: int, first_step: int = 0, summed: bool = False
     ) -> tuple[Array, OnlineMetrics]:
-        """PDGD by itself, for centralised training and a warm-up: parameters [n, P] after the steps; no noise is added.
+        """Parameters [n, P] after local PDGD steps without noise, for centralised training and a warm-up.
 
         `summed`: every gradient is taken at the start and added up, instead of one step an interaction.
         """
@@ -128,7 +128,7 @@ def _candidates(task: Task, client: int, draws: Stream) -> tuple[Array, Array]:
 
 
 def _quality(interaction: Interaction, grades: Array) -> tuple[float, float]:
-    """nDCG@10 of the shown list, and 1 / rank of the first click."""
+    """nDCG@10 of the displayed list, and 1 / rank of the first click."""
     best = dcg(np.sort(grades)[::-1])
     clicked = np.flatnonzero(interaction.clicks[:10])
     return dcg(grades[interaction.ranking]) / best if best > 0 else 0.0, 1 / (clicked[0] + 1) if clicked.size else 0.0

@@ -1,4 +1,4 @@
-"""From a setting and a fold to a task: who the clients are, what they hold, how they click, who attacks."""
+"""From a setting and a fold to a task: clients, their data, their click models, attackers."""
 
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from foltr.types import Array, Dataset
 
 
 class Tested(NamedTuple):
-    """What rankers are evaluated on, and which of it is each client's own; nobody's, if all are tested alike."""
+    """The test data, and each client's own test queries; none if all clients share the test set."""
 
     data: Dataset
     pools: list[Array]  # queries of each client
@@ -36,7 +36,7 @@ def load(data: DataChoice, fold: int) -> Fold:
 
 
 def task_of(setting: Setting, fold: Fold, seed: int) -> tuple[Task, Tested]:
-    """Everything that decides the numbers of a single run."""
+    """The task of a single run, and what it is tested on."""
     longest = int(np.diff(fold.train.offsets).max())
     if setting.users.k > longest:
         raise SpecError(
@@ -46,7 +46,7 @@ def task_of(setting: Setting, fold: Fold, seed: int) -> tuple[Task, Tested]:
     if longest > DRAWS:
         raise SpecError(
             f"data.name: the longest list of {fold.name} fold {fold.fold} has {longest:,} documents; lists are drawn "
-            f"from at most {DRAWS:,}, so keep the best of a first search"
+            f"from at most {DRAWS:,}, so reduce lists by a first-stage ranking"
         )
     federation = setting.federation
     plain = Task(
@@ -98,7 +98,7 @@ def _parts(fold: Fold) -> tuple[Dataset | IntentData, Dataset | IntentData]:
 
 
 def _with_server(clients: Clients, public: Array) -> ClientPools:
-    """What clients hold, and as one client more the server, which has the queries that are shared."""
+    """The pools of the clients, and the server as one more client, with the shared queries."""
     pools = np.concatenate([clients.pools, public])
     start = np.append(clients.pool_start, len(clients.pools))
     return ClientPools(pools, start, np.append(clients.pool_stop, len(pools)), np.append(clients.users, 0))

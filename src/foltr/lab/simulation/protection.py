@@ -15,7 +15,7 @@ from foltr.types import Array
 
 
 def protect_rows(mechanism: Any, rows: Array, clients: Array, release: Release, *, seed: int, round: int) -> Array:
-    """[n, V] deltas [n, P] as they leave."""
+    """[n, V] protected deltas from [n, P] plain ones."""
     if mechanism.acts_on != "delta":
         return rows
     event, clip = release.event, release.state
@@ -48,7 +48,7 @@ def _one_by_one(mechanism: Any, rows: Array, clients: Array, release: Release, *
 def clip_rows(rows: Array, *, clip: float, norm: str) -> Array:
     """Scales every row of deltas [n, P] back to the clip, in place; returns the norms before [n].
 
-    A client whose training diverged (not finite) sends no change: its noise is needed all the same.
+    A client whose training diverged (not finite) sends a zero delta, but its noise is still needed.
     """
     rows[~np.isfinite(rows).all(axis=1)] = 0.0
     norms = np.abs(rows).sum(axis=1) if norm == "l1" else np.sqrt(np.square(rows).sum(axis=1))

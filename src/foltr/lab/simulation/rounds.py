@@ -16,7 +16,7 @@ from foltr.federation.personalization import Shared
 from foltr.federation.round import Aggregate, run_rounds
 from foltr.federation.schedule import Members
 from foltr.federation.server import init_state, server_optimizer
-from foltr.lab.simulation.task import Central, Federated, Task, init_parameters, protection_in, schedule_of
+from foltr.lab.simulation.task import Central, Federated, Task, federated, init_parameters, protection_in, schedule_of
 from foltr.types import Array, OnlineMetrics, Updates
 
 SUM_BLOCK = 64  # interactions of a batch that are summed together; fixed, so that threads cannot change a sum
@@ -27,14 +27,14 @@ class RoundProgress(NamedTuple):
 
     round: int
     parameters: Array  # [P]
-    ndcg: Array  # [rounds] mean nDCG@10 of the lists shown in each
+    ndcg: Array  # [rounds] mean nDCG@10 of the displayed lists
     max_rr: Array  # [rounds]
     interactions: int
     personal: Array | None = None  # [clients, P] what each client searches with, where they differ
 
 
 def run(task: Task, engine: Any, stops: Sequence[int] = ()) -> Iterator[RoundProgress]:
-    """All rounds of a task, one by one; a chain of single updates goes from stop to stop instead."""
+    """All rounds of a task, one by one; centralised PDGD with batch 1 yields at `stops` only."""
     if isinstance(task.federation, Central):
         start, single = init_parameters(task), task.federation.batch == 1
         return _chain(task.federation, engine, start, stops) if single else _batches(task.federation, engine, start)
@@ -43,7 +43,7 @@ def run(task: Task, engine: Any, stops: Sequence[int] = ()) -> Iterator[RoundPro
 
 def _federated(task: Task, federation: Federated, engine: Any) -> Iterator[RoundProgress]:
     start = warmed_up(task, federation, engine)
-    own = not isinstance(task.personal, Shared)
+    own = task.personal != Shared()
     state = init_state(
         start, mechanism_state=task.privacy.init_state(),
         personal=personal.init_state(start, federation.clients) if own else None,
@@ -58,7 +58,7 @@ def _federated(task: Task, federation: Federated, engine: Any) -> Iterator[Round
 
 
 def warmed_up(task: Task, federation: Federated, engine: Any) -> Array:
-    """What the server learns by itself, in the place of one client more."""
+    """The start after the server's warm-up, in which it acts as one more client."""
     start = init_parameters(task)
     if not task.warm_up:
         return start
@@ -69,8 +69,7 @@ def warmed_up(task: Task, federation: Federated, engine: Any) -> Array:
 
 def aggregation(task: Task, engine: Any) -> Aggregate:
     """Decoding and the aggregator of a task; where the mechanism executes secure aggregation, over the protocol."""
-    federation = task.federation
-    assert isinstance(federation, Federated)
+    federation = federated(task.federation)
     decode = getattr(engine, "decode", None)
     size = task.ranker.size(task.train.features.shape[1])
     combine = _combined(task, federation, size)
@@ -92,7 +91,7 @@ def aggregation(task: Task, engine: Any) -> Aggregate:
 
 
 def _weights(task: Task, updates: Updates) -> Array:
-    """Interactions; equal where a weight would tell something, or where every gradient estimate counts alike."""
+    """Interactions; equal where weights would leak information, and for gradient estimates."""
     equal = hasattr(task.privacy, "releases") or task.learner.message == "objective"
     return np.ones(len(updates.weights)) if equal else updates.weights
 
@@ -120,7 +119,7 @@ def _batches(federation: Central, engine: Any, start: Array) -> Iterator[RoundPr
 
 
 def _chain(federation: Central, engine: Any, start: Array, stops: Sequence[int]) -> Iterator[RoundProgress]:
-    """One update an interaction, every interaction a round. Where it stops does not change what it does."""
+    """One update an interaction; every interaction is a round. `stops` do not change the result."""
     parameters, done = start, 0
     for stop in sorted({*stops, federation.rounds}):
         cohort = engine.prepare(Members(np.zeros(1, np.int64), np.array([stop - done])))

@@ -1,4 +1,4 @@
-"""One simulated federation: everything that decides the numbers of a single run."""
+"""One simulated federation: all inputs of a single run."""
 
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 
 from foltr.clicks import ClickModel
+from foltr.errors import SpecError
 from foltr.federation.buffered import Arrivals, buffered
 from foltr.federation.personalization import Shared
 from foltr.federation.releases import protection_of
@@ -22,10 +23,12 @@ class Federated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fie
     interactions: Count | Annotated[tuple[Count, ...], msgspec.Meta(min_length=1)] = 4
     rounds: Count = 1000
     cohort: Count | None = None
-    round_robin: bool = False  # cohorts in turn, so that nobody takes part more often than others; else at random
+    round_robin: bool = False  # cohorts by round robin, so that clients take part equally often; else at random
     aggregator: str = "fedavg"
-    num_byzantine: Annotated[int, msgspec.Meta(ge=0)] | None = None  # to withstand; None: as many as attack
-    defend_on_detection: bool = False  # average until the detector sees an attack, and only then use the aggregator
+    num_byzantine: Annotated[int, msgspec.Meta(ge=0)] | None = (
+        None  # attackers that the aggregator tolerates; None: num_attackers
+    )
+    defend_on_detection: bool = False  # FedAvg until the detector raises an alarm, then the aggregator
     mode: Literal["sync", "buffered"] = "sync"  # buffered: a round is a release of `buffer` updates as they arrive
     buffer: Count | None = None  # updates that a release waits for
     staleness: Literal["constant", "polynomial"] = "constant"  # weight of an update from an older model
@@ -42,8 +45,15 @@ class Central(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
     rounds: Count = 1000
 
 
+def federated(federation: Federated | Central) -> Federated:
+    """The federation of a setting that must have clients."""
+    if not isinstance(federation, Federated):
+        raise SpecError('this needs clients; use federation = { clients = ..., rounds = ... } instead of "central"')
+    return federation
+
+
 class ClientPools(NamedTuple):
-    """Whose queries and whose click model, where clients are not all alike."""
+    """The queries and the click model of each client, where clients differ."""
 
     pools: Array  # queries; client c draws from pools[start[c] : stop[c]]
     start: Array  # [clients]
@@ -52,7 +62,7 @@ class ClientPools(NamedTuple):
 
 
 def everything(clients: Array, *, queries: int, click_models: int) -> ClientPools:
-    """These clients hold every query, and take turns in the click models."""
+    """These clients hold every query; client i clicks by click model i modulo their number."""
     start, stop = np.zeros(len(clients), dtype=np.int64), np.full(len(clients), queries)
     return ClientPools(np.arange(queries), start, stop, clients % click_models)
 
@@ -67,7 +77,7 @@ class Task(NamedTuple):
     privacy: Any
     seed: int
     pools: ClientPools | None = None  # None: everybody holds everything
-    transform: Transform | None = None  # what attackers make of the updates before they arrive
+    transform: Transform | None = None  # how attackers change the updates before aggregation
     personal: Any = Shared()
     warm_up: int = 0  # interactions of the server before the first round, as the client after the last
 
@@ -87,15 +97,13 @@ def init_parameters(task: Task) -> Array:
 
 
 def schedule_of(task: Task, without: tuple[int, ...] = ()) -> Schedule:
-    federation = task.federation
-    assert isinstance(federation, Federated)
-    return federation_schedule(federation, task.seed, getattr(task.privacy, "releases", None), without)
+    return federation_schedule(federated(task.federation), task.seed, getattr(task.privacy, "releases", None), without)
 
 
 def federation_schedule(
     federation: Federated, seed: int, max_releases: int | None = None, without: tuple[int, ...] = ()
 ) -> Schedule:
-    """Who takes part when. A public function of the federation and the seed; it looks at no data."""
+    """Participation in every round, a function of the federation and the seed only."""
     if federation.mode == "buffered":
         arrivals = Arrivals(
             federation.clients, federation.interactions, federation.searches_per_day, federation.rate_spread,
@@ -119,8 +127,7 @@ def participants_of(federation: Federated) -> int:
 
 def protection_in(task: Task) -> Protection:
     """The task's mechanism with its event and an empty ledger."""
-    federation, learner = task.federation, task.learner
-    assert isinstance(federation, Federated)
+    federation, learner = federated(task.federation), task.learner
     possible = len(outcomes(learner.objective, task.k)) if learner.message == "objective" else 0
     size = task.ranker.size(task.train.features.shape[1])
     return federation_protection(federation, task.privacy, parameters=size, outcomes=possible)

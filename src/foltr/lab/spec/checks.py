@@ -1,6 +1,6 @@
-"""Pairs that make no sense and numbers out of range are refused before anything is computed, with the right choices.
+"""Refuses impossible combinations and numbers out of range before anything is computed, and names valid choices.
 
-What a kind can be combined with follows from its declared traits: a learner's `message`, a mechanism's `acts_on`, an
+Valid combinations follow from the declared traits of kinds: a learner's `message`, a mechanism's `acts_on`, an
 aggregator's `sees`, an attack's `needs`.
 """
 
@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 from foltr import registry
 from foltr.errors import SpecError
-from foltr.federation.aggregators import aggregator_kind, check_aggregator
+from foltr.federation.aggregators import aggregator_kind, check_num_byzantine
 from foltr.federation.personalization import Shared
 from foltr.lab.attacks.plain import NoAttack
-from foltr.lab.attacks.transform import check_attack
+from foltr.lab.attacks.transform import check_num_attackers
 from foltr.lab.audit import Audit
 from foltr.lab.data.normalize import KINDS as SCALINGS
 from foltr.lab.data.partition import NoPartition
@@ -30,7 +30,7 @@ from foltr.lab.spec.setting import (
     resolved,
 )
 
-_MOST = 10**9  # of anything that is counted
+_LARGEST_COUNT = 10**9  # limit of every integer in a spec
 _ACTS_ON = {"delta": ("nothing", "delta"), "objective": ("nothing", "outcome")}  # message -> mechanisms that protect it
 
 
@@ -56,7 +56,7 @@ def _check_pairs(setting: Setting) -> str:
     if mechanism.acts_on not in _ACTS_ON[learner.message]:
         return _wrong_mechanism(setting)
     if learner.message == "delta" and getattr(setting.ranker, "flat_start", False):
-        return 'ranker.activation = "relu" starts at zero, where pdgd finds no direction; use "sigmoid"'
+        return 'ranker.activation = "relu" starts at zero, where the gradient of pdgd vanishes; use "sigmoid"'
     return _first(setting, federation, (
         _check_cohort, _check_sharing, _check_defence, _check_privacy, _check_unlearning, _check_audit, _check_personal,
         _check_objective,
@@ -82,9 +82,9 @@ def _check_central(setting: Setting) -> str:
     if setting.privacy.acts_on != "nothing":
         return 'federation.kind = "central" sends no updates; use privacy = { kind = "none" }'
     if getattr(setting.ranker, "flat_start", False):
-        return 'ranker.activation = "relu" starts at zero, where pdgd finds no direction; use "sigmoid"'
+        return 'ranker.activation = "relu" starts at zero, where the gradient of pdgd vanishes; use "sigmoid"'
     if getattr(setting.learner, "prox_mu", 0):
-        return "learner.prox_mu measures the distance from the start of a round, which a centre has not; leave it out"
+        return "learner.prox_mu needs rounds of clients, which centralised training does not have; leave it out"
     plain = {"partition": NoPartition(), "sharing": Sharing(), "personal": Shared(), "attack": NoAttack(),
              "unlearning": Unlearning(), "audit": Audit()}  # fmt: skip
     for table, default in plain.items():
@@ -103,8 +103,8 @@ def _check_numbers(setting: AnySetting) -> str:
     for key, value in flat(resolved(setting)).items():
         if isinstance(value, float) and math.isinf(value):
             return f"{key} = {value}: expected a finite number"
-        if key != "runs.first_seed" and isinstance(value, int) and value > _MOST:
-            return f"{key} = {value}: that is out of reach; use at most {_MOST:,}"
+        if key != "runs.first_seed" and isinstance(value, int) and value > _LARGEST_COUNT:
+            return f"{key} = {value}: too large; use at most {_LARGEST_COUNT:,}"
     return ""
 
 
@@ -114,29 +114,29 @@ def _check_cohort(setting: Setting, federation: Federated) -> str:
             f"federation.cohort = {federation.cohort} of {federation.clients} clients; use at most {federation.clients}"
         )
     if federation.mode == "sync" and federation.buffer is not None:
-        return 'federation.buffer: synchronous rounds wait for everybody; say federation.mode = "buffered"'
+        return 'federation.buffer: synchronous rounds wait for everybody; set federation.mode = "buffered"'
     if federation.mode == "buffered":
         return _check_buffered(setting, federation)
     if federation.round_robin and federation.cohort is None:
-        return "federation.round_robin: everybody takes part in every round; say federation.cohort"
+        return "federation.round_robin: everybody takes part in every round; set federation.cohort"
     return ""
 
 
 def _check_buffered(setting: Setting, federation: Federated) -> str:
     buffer = federation.buffer
     if buffer is None or buffer > federation.clients:
-        return f"federation.buffer: say how many updates a release waits for, 1 to {federation.clients}"
+        return f"federation.buffer: set how many updates a release waits for, 1 to {federation.clients}"
     if federation.cohort is not None or federation.round_robin or federation.defend_on_detection:
         return "federation.mode = buffered takes updates as they arrive: no cohort, round_robin or defend_on_detection"
     if setting.learner.message != "delta" or setting.personal != Shared() or setting.unlearning.method != "none":
         return "federation.mode = buffered adds deltas to one ranker: use pdgd, no personal rankers and no unlearning"
-    if user_level(setting.privacy) and federation.staleness != "constant":
+    if is_user_level(setting.privacy) and federation.staleness != "constant":
         return (
-            "federation.staleness: weights that differ would change the share of noise behind each update; "
+            "federation.staleness: unequal weights would change the noise share of each update; "
             'with user-level DP use "constant"'
         )
-    if user_level(setting.privacy) and setting.privacy.releases is None:
-        return "privacy.releases: people who search more often take part more often; say how often at most"
+    if is_user_level(setting.privacy) and setting.privacy.releases is None:
+        return "privacy.releases: people who search more often take part more often; set the maximum"
     return ""
 
 
@@ -150,13 +150,13 @@ def _check_objective(setting: Setting, federation: Federated) -> str:
     return ""
 
 
-def user_level(mechanism: object) -> bool:
+def is_user_level(mechanism: object) -> bool:
     """Whether a mechanism has a budget that a user may not exceed."""
     return hasattr(mechanism, "releases")
 
 
 def _check_privacy(setting: Setting, federation: Federated) -> str:
-    if not user_level(setting.privacy):
+    if not is_user_level(setting.privacy):
         return ""
     secure = setting.privacy.secure_aggregation
     if (
@@ -164,14 +164,14 @@ def _check_privacy(setting: Setting, federation: Federated) -> str:
         or federation.defend_on_detection
     ):
         return (
-            f'federation.aggregator = "{federation.aggregator}" looks at single updates, which '
+            f'federation.aggregator = "{federation.aggregator}" needs single updates, which '
             f"{'secure aggregation hides' if secure else 'noise of one share each would not protect'}; use fedavg, or "
             f'privacy.kind = "none"'
         )
     if isinstance(federation.interactions, tuple) or getattr(setting.partition, "uneven", False):
         return "privacy: sums with equal weights need the same federation.interactions for every client; use one number"
     if setting.unlearning.method != "none":
-        return 'unlearning needs single updates, which user-level DP does not show; use privacy = { kind = "none" }'
+        return 'unlearning needs single updates, which user-level DP hides; use privacy = { kind = "none" }'
     if secure == "execute" and (federation.cohort or federation.clients) > 200:
         return 'privacy.secure_aggregation = "execute" runs the protocol for at most 200 clients a round; use true'
     return ""
@@ -180,8 +180,8 @@ def _check_privacy(setting: Setting, federation: Federated) -> str:
 def _check_defence(setting: Setting, federation: Federated) -> str:
     participants = federation.cohort or federation.clients
     try:
-        check_attack(setting.attack, federation.clients)
-        check_aggregator(aggregator_kind(federation.aggregator)(), participants, num_byzantine(setting, federation))
+        check_num_attackers(setting.attack, federation.clients)
+        check_num_byzantine(aggregator_kind(federation.aggregator)(), participants, num_byzantine(setting, federation))
     except SpecError as problem:
         return f"federation.aggregator, attack: {problem}"
     if setting.learner.message == "objective" and setting.attack != NoAttack():
@@ -214,7 +214,7 @@ def _check_audit(setting: Setting, federation: Federated) -> str:  # noqa: ARG00
     if setting.learner.message != "delta" or registry.kind_name(type(setting.ranker)) != "linear":
         return "audit reads the messages of pdgd with a linear ranker; leave it out"
     if setting.unlearning.method != "none" or setting.attack != NoAttack() or setting.personal != Shared():
-        return "audit is for one ranker and honest clients who stay; leave out unlearning, attack and personal"
+        return "audit is for one ranker and honest clients; leave out unlearning, attack and personal"
     return ""
 
 
@@ -223,9 +223,11 @@ def _check_personal(setting: Setting, federation: Federated) -> str:
     if kind == Shared():
         return ""
     if registry.kind_name(type(kind)) == "fedper" and not hasattr(setting.ranker, "hidden"):
-        return 'personal.kind = "fedper" keeps an output layer, which a linear ranker has not; use ranker.kind = "mlp"'
+        return 'personal.kind = "fedper" needs an output layer, which a linear ranker lacks; use ranker.kind = "mlp"'
     if setting.learner.message != "delta" or setting.privacy.acts_on != "nothing" or federation.cohort is not None:
-        return "personal rankers are made by pdgd without privacy, with everybody in every round (no federation.cohort)"
+        return (
+            "personal rankers are trained by pdgd without privacy, with everybody in every round (no federation.cohort)"
+        )
     if federation.aggregator != "fedavg" or setting.attack != NoAttack():
         return "personal rankers are averaged plainly: use federation.aggregator = fedavg, and no attack"
     count = getattr(kind, "count", 0)

@@ -1,6 +1,6 @@
-"""One TOML says everything: read a spec, spread its sweep, refuse what cannot be before anything is computed.
+"""Reads a spec (TOML), expands its sweep into settings, and refuses invalid ones before anything is computed.
 
-A setting is one point of the sweep; its label is what sets it apart from the others.
+A setting is one point of the sweep; its label states the keys in which it differs from the others.
 """
 
 import itertools
@@ -38,7 +38,7 @@ def plan(
     raw: dict[str, Any], overrides: list[str] | None = None, *, where: str = "spec", text: str = "",
     folder: Path = Path(),
 ) -> Plan:  # fmt: skip
-    """A spec given as a dictionary. What an override says wins over the sweep too.
+    """The plan of a spec given as a dictionary. An override replaces the sweep of its key too.
 
     Paths of plug-ins are relative to `folder`.
     """
@@ -62,7 +62,7 @@ def plan(
 
 
 def setting(raw: dict[str, Any], *, where: str = "spec", folder: Path = Path()) -> AnySetting:
-    """One point of a sweep, checked; with a table `silo` it is about organisations."""
+    """One point of a sweep, checked; with a table `silo` it is a cross-silo setting."""
     if "data" not in raw:
         raise SpecError(f'{where}: data: missing; say which collection: data = {{ name = "mq2007" }}')
     plugins = _loaded_plugins(raw.get("plugins", []), where, folder)
@@ -121,7 +121,7 @@ def _known_tables(tables: list[str]) -> str:
 
 
 def labels(settings: list[AnySetting]) -> list[dict[str, Any]]:
-    """What sets each setting apart: as few keys as tell them all apart, the part first."""
+    """The label of each setting: as few keys as distinguish all settings, the part first."""
     known = [flat(resolved(setting)) for setting in settings]
     apart_by: list[str] = []
     apart = 1
@@ -144,7 +144,7 @@ def _put(tree: dict[str, Any], key: str, value: Any, done: str = "") -> dict[str
 
 
 def _covers(said: str, swept: str) -> bool:
-    """Whether giving one key leaves nothing of the other to vary."""
+    """Whether a given key determines the other."""
     return swept == said or swept.startswith(f"{said}.")
 
 
@@ -160,7 +160,7 @@ def parsed_override(text: str) -> tuple[str, Any]:
 
 
 def _explain(problem: str, table: str, content: dict[str, Any], struct: type[msgspec.Struct]) -> str:
-    """msgspec's words with the key first and the choices last; a key of an older version says its new name."""
+    """msgspec's message with the key first and the choices last; an old key gets its new name."""
     message, _, path = problem.partition(" - at `$")
     path = path.rstrip("`").lstrip(".")
     full = f"{table}.{path}".rstrip(".")

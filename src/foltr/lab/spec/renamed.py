@@ -1,4 +1,4 @@
-"""Names of older versions: a spec that uses one is refused with the name of today."""
+"""Keys and values of older versions; a spec that uses one is refused with its current name."""
 
 KEYS = {
     "learner.rate": "learner.learning_rate",
@@ -17,6 +17,7 @@ KEYS = {
     "unlearning.way": "unlearning.method",
     "unlearning.leavers": "unlearning.forget_clients",
     "unlearning.parts": "unlearning.shards",
+    "partition.holders": "partition.clients_per_set",
     "audit.holders": "audit.noise_contributors",
     "privacy.present": "privacy.min_participation",
     "silo.most": "silo.top_k",
@@ -38,11 +39,11 @@ VALUES = {
 
 
 def renamed(key: str) -> str:
-    """What to say about a key of an older version; empty for any other."""
+    """The message about an old key; empty for any other."""
     return f"{key} is now called {KEYS[key]}; rename it" if key in KEYS else ""
 
 
 def renamed_value(table: str, key: str, value: object) -> str:
-    """What to say about a value of an older version; empty for any other."""
+    """The message about an old value; empty for any other."""
     new = VALUES.get((table, key, str(value)))
     return f'"{value}" is now called "{new}"; rename it' if new else ""

@@ -1,5 +1,5 @@
-"""A setting: one point of a sweep, complete. Each table is a struct that stands beside its algorithm, with the papers'
-values as defaults; this module only puts them together.
+"""A setting: one complete point of a sweep. Each table is a struct beside its algorithm, with the papers' values as
+defaults; this module combines them.
 """
 
 import re
@@ -35,14 +35,14 @@ class Runs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Sharing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Queries with all their labels that everybody is given (S2 section 4.4.3)."""
+    """Queries with all labels that every client gets (S2 section 4.4.3)."""
 
     fraction: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
     warm_up: Annotated[int, msgspec.Meta(ge=0)] = 0  # interactions of the server on them before the first round
 
 
 class Unlearning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether and how clients are forgotten, who had sent -z times the models that they trained."""
+    """Whether and how clients are unlearned; before, they send -z times their local models."""
 
     method: Literal["none", "retrain", "calibrated", "logs", "shards", "statistics"] = "none"
     forget_clients: Annotated[tuple[int, ...], msgspec.Meta(min_length=1)] = (0,)
@@ -74,7 +74,7 @@ class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SiloSetting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One point of a sweep over organisations with texts: nobody clicks, so it has tables of its own."""
+    """One point of a cross-silo sweep; without clicks, it has other tables."""
 
     data: DataChoice
     silo: Setup | Retrieval | Projection
@@ -86,7 +86,7 @@ AnySetting: TypeAlias = Setting | SiloSetting
 
 
 class Plan(NamedTuple):
-    """All settings of a run, and what it is called."""
+    """All settings of a run, and its name."""
 
     name: str
     settings: list[AnySetting]
@@ -115,7 +115,7 @@ SILO_TABLES: dict[str, dict[str, type[msgspec.Struct]]] = {
 
 
 def tables_of(raw: dict[str, Any]) -> list[str]:
-    """The tables of a spec; with a table `silo` it is about organisations."""
+    """The tables of a spec; with a table `silo` it is a cross-silo spec."""
     if "silo" in raw:
         return list(SILO_TABLES)
     return [table for table in Setting.__struct_fields__ if table in TABLES or table in SLOTS]
@@ -139,7 +139,7 @@ def resolved(setting: AnySetting) -> dict[str, Any]:
 
 
 def stored(plain: dict[str, Any]) -> AnySetting:
-    """The setting that `resolved` made plain data of."""
+    """The setting from the plain data of `resolved`."""
     for path in plain.get("plugins", ()):
         registry.load_plugin(path)
     tables: dict[str, Any] = {}
@@ -160,7 +160,7 @@ def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def num_byzantine(setting: Setting, federation: Federated) -> int:
-    """Byzantine clients that the aggregator tolerates: as many as attack, if the spec does not say."""
+    """Byzantine clients that the aggregator tolerates: num_attackers, unless the spec states it."""
     attackers: int = getattr(setting.attack, "num_attackers", 0)
     return attackers if federation.num_byzantine is None else federation.num_byzantine
 
@@ -182,7 +182,7 @@ def chosen_folds(folds: str | int | list[int]) -> tuple[list[int], str]:
         if len(found) < len(ranges):
             return [], said + "expected a number, a range such as 1-5, or a list such as 1,3"
         if not all(found):
-            return [], said + "that is no fold at all; the first number must not be the larger"
+            return [], said + "an empty range; the first number must not be the larger"
         chosen = [fold for one in found for fold in one]
     else:
         chosen = [folds] if isinstance(folds, int) else folds

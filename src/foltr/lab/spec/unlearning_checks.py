@@ -1,4 +1,4 @@
-"""Requests to forget clients: one that makes no sense is refused before anything is computed."""
+"""Checks of unlearning requests, before anything is computed."""
 
 from collections.abc import Sequence
 
@@ -6,14 +6,14 @@ import numpy as np
 
 from foltr.errors import SpecError
 from foltr.federation.personalization import Shared
-from foltr.lab.simulation.task import Federated, Task, schedule_of
+from foltr.lab.simulation.task import Federated, Task, federated, schedule_of
 
 LARGEST_HISTORY = 1 << 30  # bytes of stored updates, all clients together
 
 
-def check(task: Task, *, forget_clients: Sequence[int], keep_every: int = 1, local_steps: int = 1) -> None:
-    """Refuses what cannot be forgotten in this way, with the allowed range."""
-    federation = federated(task)
+def check_forgetting(task: Task, *, forget_clients: Sequence[int], keep_every: int = 1, local_steps: int = 1) -> None:
+    """Refuses invalid requests and states the allowed range."""
+    federation = federated(task.federation)
     check_learning(task)
     check_clients(task, forget_clients)
     _check_history(task, federation, keep_every)
@@ -21,8 +21,8 @@ def check(task: Task, *, forget_clients: Sequence[int], keep_every: int = 1, loc
 
 
 def check_clients(task: Task, forget_clients: Sequence[int]) -> None:
-    """They took part, are named once, and leave somebody behind."""
-    federation = federated(task)
+    """The clients took part, are named once, and others remain."""
+    federation = federated(task.federation)
     if not forget_clients or len(set(forget_clients)) < len(forget_clients):
         raise SpecError(f"forget_clients = {list(forget_clients)}: name at least one client, and each of them once")
     for client in forget_clients:
@@ -31,7 +31,7 @@ def check_clients(task: Task, forget_clients: Sequence[int]) -> None:
             raise SpecError(f"forget_clients: client {client} never took part; the clients are 0 .. {last}")
     if len(forget_clients) >= federation.clients:
         raise SpecError(
-            f"forget_clients: all {federation.clients} clients leave and nothing remains to learn from; "
+            f"forget_clients: all {federation.clients} clients are forgotten and none remains to learn from; "
             f"name at most {federation.clients - 1}"
         )
     absent = sorted(set(forget_clients) - _participants(task, federation))
@@ -42,11 +42,11 @@ def check_clients(task: Task, forget_clients: Sequence[int]) -> None:
         )
 
 
-def check_attack(task: Task, *, forget_clients: Sequence[int], z: float, together: int | None = None) -> None:
-    """z times the negated model must spoil the average of the clients that are together without blowing it up."""
-    federation = federated(task)
+def check_replacement(task: Task, *, forget_clients: Sequence[int], z: float, together: int | None = None) -> None:
+    """The average with -z times some models must stay bounded."""
+    federation = federated(task.federation)
     together = together or min(federation.cohort or federation.clients, federation.clients)
-    largest = 2 * together / len(forget_clients) - 1  # beyond it every round turns the model round and makes it longer
+    largest = 2 * together / len(forget_clients) - 1  # beyond it every round reverses the model and increases its norm
     if not 0 < z < largest:
         raise SpecError(
             f"z = {z:g}: with {len(forget_clients)} attacking of {together} the model stays bounded for "
@@ -55,8 +55,8 @@ def check_attack(task: Task, *, forget_clients: Sequence[int], z: float, togethe
 
 
 def check_learning(task: Task) -> None:
-    """Plain federated averaging of PDGD, without noise and without other attackers than the forget_clients."""
-    federation = federated(task)
+    """Plain federated averaging of PDGD, without noise and without attackers other than the forgotten clients."""
+    federation = federated(task.federation)
     if task.learner.message != "delta":
         raise SpecError("unlearning works on updates of PDGD; use learner kind = 'pdgd'")
     if task.privacy.acts_on != "nothing":
@@ -99,9 +99,3 @@ def _participants(task: Task, federation: Federated) -> set[int]:
     if schedule.fixed:
         return set(range(federation.clients))
     return set(np.concatenate([schedule.members(round).clients for round in schedule.rounds]).tolist())
-
-
-def federated(task: Task) -> Federated:
-    if not isinstance(task.federation, Federated):
-        raise SpecError("unlearning a client needs a federation; use federation kind = 'federated'")
-    return task.federation

@@ -7,7 +7,7 @@ import pytest
 
 from foltr.errors import InputError, SpecError
 from foltr.lab.audit.click_guessing import GUESSES, PUBLISHED
-from foltr.lab.figures import figures as catalogue
+from foltr.lab.figures import figures
 from foltr.lab.figures.claims import CLAIMS
 from foltr.lab.figures.compare import find, flat_label
 from foltr.lab.records import Manifest, Run, SettingRecord
@@ -27,21 +27,23 @@ KEYS = {"title", "question", "source", "figure", "base", "part", "expected", "cl
 OF_ONE = {"falls": set(), "falls-along": {"along"}, "above-own": {"than", "margin"}, "near-own": {"than", "margin"}}
 OF_ONE |= {"below": {"margin"}, "above": {"margin"}, "rises-along": {"along"}}
 
-every_figure = pytest.mark.parametrize("name", catalogue.ids())
-OF_TEXTS = catalogue.chosen("silo")
-every_figure_of_clicks = pytest.mark.parametrize("name", [name for name in catalogue.ids() if name not in OF_TEXTS])
+every_figure = pytest.mark.parametrize("name", figures.figure_ids())
+OF_TEXTS = figures.chosen_ids("silo")
+every_figure_of_clicks = pytest.mark.parametrize(
+    "name", [name for name in figures.figure_ids() if name not in OF_TEXTS]
+)
 every_figure_of_texts = pytest.mark.parametrize("name", OF_TEXTS)
 
 
 @pytest.fixture
 def figure(name):
-    return catalogue.read(name)
+    return figures.read_figure(name)
 
 
 @pytest.fixture
 def planned(figure):
     """The figure's settings as a run would list them, without any numbers."""
-    settings = catalogue.plan_of(figure).settings
+    settings = figures.plan_of(figure).settings
     plain = json.loads(json.dumps([resolved(one) for one in settings]))
     listed = [SettingRecord(index, resolved=one) for index, one in enumerate(plain)]
     return Run(Path(), Manifest(settings=listed), None)
@@ -54,18 +56,18 @@ def blocks(figure, kind):
 def test_the_figures_of_both_papers_are_there():
     fpdgd = ["fpdgd/fig2", "fpdgd/fig3", "fpdgd/fig4", "fpdgd/fig5", "fpdgd/fig6", "fpdgd/table2"]
     evolution = ["foltr-es/fig3.1", "foltr-es/fig3.2", "foltr-es/fig3.3", "foltr-es/fig3.4", "foltr-es/fig3.5"]
-    assert set(catalogue.ids()) >= {*fpdgd, *evolution, "pdgd/batches"}
-    assert catalogue.ids() == sorted(catalogue.ids())
+    assert set(figures.figure_ids()) >= {*fpdgd, *evolution, "pdgd/batches"}
+    assert figures.figure_ids() == sorted(figures.figure_ids())
 
 
 def test_an_unknown_figure_lists_the_known_ones():
     with pytest.raises(InputError, match=r"no figure 'fpdgd/fig9'.*foltr-es/fig3.1, .*fpdgd/table2"):
-        catalogue.read("fpdgd/fig9")
+        figures.read_figure("fpdgd/fig9")
 
 
 def test_a_figure_is_no_way_to_other_files():
     with pytest.raises(InputError, match="no figure"):
-        catalogue.read("../figures/fpdgd/table2")
+        figures.read_figure("../figures/fpdgd/table2")
 
 
 @every_figure
@@ -78,7 +80,7 @@ def test_a_figure_says_what_it_asks_and_where_it_stands(figure):
 
 @every_figure
 def test_the_full_form_is_a_plan_on_five_folds_and_texts_have_none(figure, name):
-    settings = catalogue.plan_of(figure).settings
+    settings = figures.plan_of(figure).settings
     assert settings
     assert all(folds_of(one.data) == ([1] if name in OF_TEXTS else [1, 2, 3, 4, 5]) for one in settings)
     assert len({repr(one) for one in settings}) == len(settings)
@@ -87,7 +89,7 @@ def test_the_full_form_is_a_plan_on_five_folds_and_texts_have_none(figure, name)
 
 @every_figure_of_texts
 def test_the_quick_form_of_texts_asks_less(figure):
-    full, quick = (catalogue.plan_of(figure, quick=form).settings for form in (False, True))
+    full, quick = (figures.plan_of(figure, quick=form).settings for form in (False, True))
     smaller = {"asked", "queries", "points"}
     for long, short in zip(full, quick, strict=True):
         assert short.runs.seeds == 1
@@ -100,7 +102,7 @@ def test_the_quick_form_of_texts_asks_less(figure):
 
 @every_figure_of_clicks
 def test_the_quick_form_has_the_same_settings_with_less_of_everything(figure):
-    full, quick = (catalogue.plan_of(figure, quick=form).settings for form in (False, True))
+    full, quick = (figures.plan_of(figure, quick=form).settings for form in (False, True))
     assert len(quick) == len(full)
     for long, short in zip(full, quick, strict=True):
         assert folds_of(short.data) == [1]
@@ -117,7 +119,7 @@ def test_the_quick_form_has_the_same_settings_with_less_of_everything(figure):
 @every_figure
 @pytest.mark.parametrize("quick", [False, True], ids=["full", "quick"])
 def test_seeds_and_folds_of_the_command_line_hold_in_every_part(figure, name, quick):
-    settings = catalogue.plan_of(figure, quick=quick, folds="2,4", seeds=3).settings
+    settings = figures.plan_of(figure, quick=quick, folds="2,4", seeds=3).settings
     assert {tuple(folds_of(one.data)) for one in settings} == {(1,) if name in OF_TEXTS else (2, 4)}
     assert {one.runs.seeds for one in settings} == {3}
 
@@ -192,11 +194,11 @@ def test_the_figure_is_drawn_by_keys_that_settings_have(figure, planned):
 
 @every_figure
 def test_the_figure_table_has_known_keys_only(figure):
-    assert catalogue.drawing_of(figure).id == figure.id
+    assert figures.drawing_of(figure).id == figure.id
     drawn = figure.content.get("figure", {})
     spoiled = figure._replace(content={"figure": {**drawn, "colums": "part"}})
     with pytest.raises(SpecError, match=f"figure {figure.id}.*`colums`"):
-        catalogue.drawing_of(spoiled)
+        figures.drawing_of(spoiled)
 
 
 @every_figure
@@ -214,7 +216,7 @@ def published(name, source, *keys, where=None):
     """The number of a row, found by the values of its keys; `source` by its beginning."""
     (found,) = [
         row[-1]
-        for block in catalogue.read(name).content["expected"]
+        for block in figures.read_figure(name).content["expected"]
         if block["source"].startswith(source) and (where or {}).items() <= block["where"].items()
         for row in block["rows"]
         if tuple(row[:-1]) == keys
@@ -237,10 +239,10 @@ def test_table_2_has_the_published_cells_of_fpdgd(clicks):
 
 
 def test_table_2_is_judged_within_four_percent_and_one_common_factor():
-    figure = catalogue.read("fpdgd/table2")
+    figure = figures.read_figure("fpdgd/table2")
     assert {block["tolerance"] for block in figure.content["expected"]} == {"4 %"}
     assert [claim["spread"] for claim in figure.content["claim"] if claim["kind"] == "common-factor"] == [0.015]
-    cells = [one for one in catalogue.plan_of(figure).settings if one.part == "FPDGD" and one.data.name == "mq2007"]
+    cells = [one for one in figures.plan_of(figure).settings if one.part == "FPDGD" and one.data.name == "mq2007"]
     assert len(cells) == 12
     assert all(one.runs.seeds >= 5 for one in cells)
     assert {(one.federation.clients, one.federation.interactions, one.federation.rounds) for one in cells} == {
@@ -275,17 +277,17 @@ def test_central_pdgd_has_the_published_numbers_of_batches():
 
 
 def test_only_keeps_the_settings_that_have_a_value():
-    whole = catalogue.plan_of(catalogue.read("fpdgd/table2"))
-    part = catalogue.only(whole, ["data.name=mq2007", "privacy.epsilon=4.5"])
+    whole = figures.plan_of(figures.read_figure("fpdgd/table2"))
+    part = figures.matching(whole, ["data.name=mq2007", "privacy.epsilon=4.5"])
     assert len(part.settings) == 3
     assert all(flat(resolved(one))["privacy.epsilon"] == 4.5 for one in part.settings)
-    assert catalogue.only(whole, []) == whole
+    assert figures.matching(whole, []) == whole
 
 
 def test_only_of_what_no_setting_has_is_refused():
-    whole = catalogue.plan_of(catalogue.read("fpdgd/table2"))
+    whole = figures.plan_of(figures.read_figure("fpdgd/table2"))
     with pytest.raises(InputError, match=r"--only users.clicks=nobody: no setting of this figure has that"):
-        catalogue.only(whole, ["users.clicks=nobody"])
+        figures.matching(whole, ["users.clicks=nobody"])
 
 
 def test_a_part_wins_over_the_base_key_by_key_unless_it_changes_the_kind():
@@ -296,7 +298,7 @@ def test_a_part_wins_over_the_base_key_by_key_unless_it_changes_the_kind():
             {"part": "another kind", "learner": {"kind": "pdgd", "learning_rate": 0.25}},
         ],
     }
-    same, other = catalogue.plan_of(catalogue.Figure("x", "X", "x?", "x", content, "")).settings
+    same, other = figures.plan_of(figures.Figure("x", "X", "x?", "x", content, "")).settings
     assert (same.learner.sigma, same.learner.learning_rate) == (0.5, 0.25)
     assert (
         other
