@@ -235,13 +235,13 @@ def bench(
 ) -> None:
     """Measure speed against a NumPy reference and against this machine's memory bandwidth."""
     require("lab")
-    from foltr.lab.bench.bench import measure, shown
+    from foltr.lab.bench.bench import measure, report_lines
 
     measured = measure(smoke=smoke, large=large, say=lambda words: err.print(words, style="dim", highlight=False))
     if json_:
         print_json(measured)
     else:
-        out.print(shown(measured))
+        out.print(report_lines(measured))
 
 
 @data_app.command("list")

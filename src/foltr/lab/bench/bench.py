@@ -1,4 +1,4 @@
-"""Speed in one run: training against a NumPy twin and against memory, evaluation, parsing, aggregators, secure sums."""
+"""The measurements of `foltr bench`: training, evaluation, parsing, aggregators and secure sums."""
 
 import resource
 import sys
@@ -8,8 +8,9 @@ from typing import Any
 
 from foltr.lab.bench.aggregators import measure_aggregators
 from foltr.lab.bench.parsing import measure_parse
+from foltr.lab.bench.processes import measure_client_path, measure_compiling, measure_plain_loops
 from foltr.lab.bench.secagg import SIZES, measure_secagg
-from foltr.lab.bench.stopwatch import in_turns
+from foltr.lab.bench.stopwatch import interleaved
 from foltr.lab.bench.training import SHAPES, SMOKE, measure_training
 from foltr.lab.data import synthetic
 from foltr.lab.simulation import compiled
@@ -19,21 +20,27 @@ from foltr.rng import stream
 from foltr.types import Dataset
 
 _TRIES = 12
+_PROCESSES = 8
 
 
 def measure(*, smoke: bool = False, large: bool = False, say: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
     """Everything, as `foltr bench --json` prints it; `large`: also a secure sum of 10,000 clients, some minutes."""
     say("parsing")
-    parse = measure_parse(10 if smoke else 100)  # first: later its memory would vanish below what the rest has used
+    parse = measure_parse(10 if smoke else 100)  # first: afterwards the peak memory of the process hides it
     say("compiling")
     compiled.warm_up()
-    out: dict[str, Any] = {"data": "synthetic"}
+    out: dict[str, Any] = {"data": "synthetic", "client_path": measure_client_path(2 if smoke else _PROCESSES)}
+    if not smoke:
+        out["compile"] = measure_compiling()
     tries = 2 if smoke else _TRIES
     for shape in SMOKE if smoke else SHAPES:
-        say(f"training at the {shape.name} and its NumPy twin: {tries} turns of {shape.interactions:,} interactions")
+        say(f"training at the {shape.name} and its NumPy reference: {tries} times {shape.interactions:,} interactions")
         data = synthetic.generate(shape.source, queries=shape.queries, seed=1)
         for kind, figures in measure_training(shape, data, tries).items():
             out.setdefault(kind, {})[shape.name] = figures
+        if not smoke:
+            say(f"training at the {shape.name} with FOLTR_SIMD=0")
+            out.setdefault("plain_loops", {})[shape.name] = measure_plain_loops(shape, data, tries)
         if shape.name == "mslr-shape":
             say("evaluation")
             out["evaluate"] = {
@@ -55,17 +62,17 @@ def _evaluate(data: Dataset, grades: int, queries: int, tries: int) -> float:
     last = data.offsets[queries]
     test = Dataset(data.features[:last], data.labels[:last], data.offsets[: queries + 1], data.queries[:queries])
     rankers = stream(3, purpose="start").normal(32 * data.features.shape[1]).reshape(32, -1)
-    return 1000 * float(in_turns([partial(offline_quality, Linear(), rankers, test, grades)], tries).min()) / 32
+    return 1000 * float(interleaved([partial(offline_quality, Linear(), rankers, test, grades)], tries).min()) / 32
 
 
 def _peak_mb() -> float:
-    """Most memory that this process ever held."""
+    """Peak memory of this process."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (2**20 if sys.platform == "darwin" else 2**10)
 
 
-def shown(measured: dict[str, Any]) -> str:
-    """For the terminal."""
+def report_lines(measured: dict[str, Any]) -> str:
+    """The measurements as text for a terminal."""
     lines = [f"memory        {measured['bandwidth_gb_s']:.1f} GB/s scoring lists on one thread (synthetic data)"]
     for name, threads in measured["train"].items():
         for count, figures in threads.items():
@@ -73,8 +80,14 @@ def shown(measured: dict[str, Any]) -> str:
             scaled = "" if count == "1" else f" (x {figures['times_one_thread']:.2f})"
             words = f"interactions/s on {count}{scaled}: {100 * share:.0f} % of only scoring"
             lines.append(f"{name:<13} {speed:>11,.0f} {words}")
-        slow, ratio = measured["numpy_twin"][name]["interactions_per_s"], measured["speedup_over_numpy_twin"][name]
-        lines.append(f"{name:<13} {slow:>11,.0f} interactions/s by the NumPy twin, {ratio:.0f} times slower")
+        if plain := measured.get("plain_loops", {}).get(name):
+            words = f"interactions/s on 1 with FOLTR_SIMD=0: {plain['times_default']:.2f} times the default"
+            lines.append(f"{name:<13} {plain['interactions_per_s']:>11,.0f} {words}")
+        slow, ratio = (
+            measured["numpy_reference"][name]["interactions_per_s"],
+            measured["speedup_over_numpy_reference"][name],
+        )
+        lines.append(f"{name:<13} {slow:>11,.0f} interactions/s by the NumPy reference, {ratio:.0f} times slower")
     parse = measured["parse"]
     lines.append(f"evaluation    {measured['evaluate']['mslr-shape']['ms_per_ranker']:.2f} ms a ranker")
     lines.append(f"parsing       {parse['mb_per_s']:.0f} MB/s, memory {parse['peak_over_arrays']:.2f} x the arrays")
@@ -87,5 +100,8 @@ def shown(measured: dict[str, Any]) -> str:
         size, sent = name.removeprefix("secagg_"), figures["up_kb"] + figures["down_kb"]
         words = f"{figures['seconds']:.1f} s ({figures['cpu_seconds']:.1f} of CPU), {sent:.0f} kB a client"
         lines.append(f"secure sum    {size}, a tenth drops out: {words}")
+    lines.append("client path   {seconds:.2f} s to import, {peak_mb:.0f} MB".format(**measured["client_path"]))
+    if "compile" in measured:
+        lines.append(f"compiling     {measured['compile']['cpu_seconds']:.1f} s of CPU, once after an installation")
     lines.append(f"peak memory   {measured['peak_mb']:.0f} MB")
     return "\n".join(lines)

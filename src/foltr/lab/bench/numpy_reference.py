@@ -1,8 +1,8 @@
-"""The usual way to write PDGD with NumPy, as a yardstick for speed: one tensor of pairs x ranks x documents.
+"""PDGD in NumPy as published programs write it, a reference for speed: one tensor of pairs x ranks x documents.
 
-Written as published programs do it: sample with Gumbel noise, build the swapped ranking of every pair, mark what has
-been drawn before each rank by a cumulative sum, and compute the probability of each whole ranking from the scores of
-all documents. Right, plain, and slow; nothing else uses it.
+It samples with Gumbel noise, builds the swapped ranking of every pair, marks the documents drawn before each rank by a
+cumulative sum, and computes the probability of each ranking from the scores of all documents. Only the benchmark and
+its tests use it.
 """
 
 import numpy as np
@@ -14,10 +14,10 @@ from foltr.types import Array, Dataset
 
 
 def train(
-    data: Dataset, users: ClickModel, parameters: Array, interactions: int, rate: float, draws: Stream
+    data: Dataset, users: ClickModel, parameters: Array, interactions: int, learning_rate: float, draws: Stream
 ) -> tuple[Array, Array]:
-    """Parameters after so many interactions, and [interactions, 2] nDCG@10 and MaxRR of what users saw."""
-    shown = len(users.click)
+    """Parameters after so many interactions, and [interactions, 2] nDCG@10 and MaxRR of the displayed lists."""
+    k = len(users.click)
     online = np.zeros((interactions, 2))
     for interaction in range(interactions):
         query = int(draws.integers(len(data.offsets) - 1, 1)[0])
@@ -25,45 +25,45 @@ def train(
         features, grades = data.features[rows].astype(np.float64), data.labels[rows]
         scores = features @ parameters
         noise = -np.log(-np.log(1 - draws.skip(1).uniform(len(scores))))
-        ranking = np.argsort(-(scores + noise), kind="stable")[:shown]
+        ranking = np.argsort(-(scores + noise), kind="stable")[:k]
         clicks = clicks_on(grades[ranking], users, draws.skip(1 + len(scores)).uniform(2 * len(ranking)))
         first = np.flatnonzero(clicks)
         online[interaction] = ndcg(grades[ranking], grades), 1 / (first[0] + 1) if first.size else 0.0
-        parameters = parameters + rate * gradient(features, scores, ranking, clicks)
-        draws = draws.skip(1 + len(scores) + 2 * shown)
+        parameters = parameters + learning_rate * gradient(features, scores, ranking, clicks)
+        draws = draws.skip(1 + len(scores) + 2 * k)
     return parameters, online
 
 
-def ndcg(shown: Array, grades: Array) -> float:
-    discounts = 1 / np.log2(np.arange(2, len(shown) + 2))
-    best = (2.0 ** np.sort(grades)[::-1][: len(shown)] - 1) @ discounts
-    return float((2.0**shown - 1) @ discounts / best) if best > 0 else 0.0
+def ndcg(displayed: Array, grades: Array) -> float:
+    discounts = 1 / np.log2(np.arange(2, len(displayed) + 2))
+    best = (2.0 ** np.sort(grades)[::-1][: len(displayed)] - 1) @ discounts
+    return float((2.0**displayed - 1) @ discounts / best) if best > 0 else 0.0
 
 
 def gradient(features: Array, scores: Array, ranking: Array, clicks: Array) -> Array:
     pairs = np.array(preferences(clicks)).reshape(-1, 2)
     if not len(pairs):
         return np.zeros(features.shape[1])
-    winners, losers = ranking[pairs[:, 0]], ranking[pairs[:, 1]]
+    positives, negatives = ranking[pairs[:, 0]], ranking[pairs[:, 1]]
     swapped = np.tile(ranking, (len(pairs), 1))  # [pairs, ranks]
     every = np.arange(len(pairs))
-    swapped[every, pairs[:, 0]], swapped[every, pairs[:, 1]] = losers, winners
-    shown, other = log_probabilities(scores, ranking[None])[0], log_probabilities(scores, swapped)
-    weight = 1 / (1 + np.exp(shown - other))
-    gap = np.exp(-np.abs(scores[winners] - scores[losers]))
-    weight = weight * gap / (1 + gap) ** 2
-    change: Array = weight @ (features[winners] - features[losers])
+    swapped[every, pairs[:, 0]], swapped[every, pairs[:, 1]] = negatives, positives
+    displayed, other = log_probabilities(scores, ranking[None])[0], log_probabilities(scores, swapped)
+    weight = 1 / (1 + np.exp(displayed - other))
+    decay = np.exp(-np.abs(scores[positives] - scores[negatives]))
+    weight = weight * decay / (1 + decay) ** 2
+    change: Array = weight @ (features[positives] - features[negatives])
     return change
 
 
 def log_probabilities(scores: Array, rankings: Array) -> Array:
-    """[lists] log P of each ranking [lists, ranks], from a tensor of what could still be drawn at each rank."""
+    """[lists] log P of each ranking [lists, ranks], from a tensor of the documents that remain at each rank."""
     lists, ranks = rankings.shape
     drawn = np.zeros((lists, ranks, len(scores)))
     drawn[np.arange(lists)[:, None], np.arange(1, ranks)[None], rankings[:, :-1]] = 1
-    gone = np.cumsum(drawn, axis=1) > 0
+    removed = np.cumsum(drawn, axis=1) > 0
     left = np.tile(scores, (lists, ranks, 1))
-    left[gone] = -np.inf
+    left[removed] = -np.inf
     top = left.max(axis=2, keepdims=True)
     mass = top[..., 0] + np.log(np.exp(left - top).sum(axis=2))
     return (scores[rankings] - mass).sum(axis=1)

@@ -1,7 +1,7 @@
-"""How fast the LETOR reader is, and how much memory it takes, on text made up in the shape of MSLR.
+"""How fast the LETOR reader is, and how much memory it takes, on synthetic text in the shape of MSLR.
 
-One core, the file in the page cache, machine code compiled before the clock starts. It runs in a process of
-its own, since a process can be asked for its highest memory use only over its whole life.
+One core, the file in the page cache, machine code compiled before the clock starts. It runs in its own process,
+since the peak memory of a process is known only over its whole life.
 """
 
 import json
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from foltr.lab.data import letor, synthetic
 
-_QUERIES = 40  # of text that is made once and repeated under other query ids
+_QUERIES = 40  # of text that is generated once and repeated under other query ids
 
 
 def measure_parse(megabytes: int = 100) -> dict[str, float]:
@@ -27,10 +27,10 @@ def measure_parse(megabytes: int = 100) -> dict[str, float]:
 
 def write_text(path: Path, size: int) -> None:
     """At least `size` bytes: 136 features a line, counts and six-digit fractions in turn, many zeros."""
-    made = synthetic.generate("synthetic-mslr", queries=_QUERIES, seed=0)
-    tails = [" ".join(f"{i + 1}:{_number(i, v)}" for i, v in enumerate(row)) for row in made.features.tolist()]
-    query = made.offsets.searchsorted(range(len(tails)), side="right") - 1
-    lines = [(f"{label} qid:", q, f" {tail} \n") for label, q, tail in zip(made.labels, query, tails, strict=True)]
+    data = synthetic.generate("synthetic-mslr", queries=_QUERIES, seed=0)
+    tails = [" ".join(f"{i + 1}:{_number(i, v)}" for i, v in enumerate(row)) for row in data.features.tolist()]
+    query = data.offsets.searchsorted(range(len(tails)), side="right") - 1
+    lines = [(f"{label} qid:", q, f" {tail} \n") for label, q, tail in zip(data.labels, query, tails, strict=True)]
     repeat = 0
     with path.open("w") as file:
         while file.tell() < size:

@@ -1,9 +1,9 @@
 """How long a round of secure aggregation takes, all clients and the server in one process, and what it sends.
 
-A tenth of the clients shares its secrets and then drops out, the costliest moment. In one process a signature that many
-clients check is checked once; `client_ms` is one client by itself, which checks every signature that it is shown.
-One thread: nearly half of the work are agreements of keys, which `cryptography` does under Python's lock; it lets other
-threads run only while it checks signatures.
+A tenth of the clients shares its secrets and then drops out, the most expensive moment. In one process a signature that
+many clients verify is verified once; `client_ms` is the time of one client that verifies every signature it receives.
+One thread: nearly half of the work is key agreement, which `cryptography` does under the GIL; it releases the GIL only
+while it verifies signatures.
 """
 
 import time
@@ -35,22 +35,22 @@ def _round(clients: int) -> dict[str, float]:
     terms, ring = Terms("speed", PARAMETERS), Ring(clients=clients)
     vectors = encode(np.sin(np.arange(clients * PARAMETERS, dtype=float)).reshape(clients, PARAMETERS), ring)
     members, server = _federation(terms, vectors)
-    gone, watch = set(range(0, clients, 10)), ClientTimer(clients - 1)
+    dropped, timer = set(range(0, clients, 10)), ClientTimer(clients - 1)
     known = members[0].registry
     began, worked = time.perf_counter(), time.process_time()
     found = run_in_memory(
         aggregate(range(clients), terms=terms, registry=known, identity=server, round=1),
         members,
-        drop={"mask": gone},
-        mutate=watch,
+        drop={"mask": dropped},
+        mutate=timer,
     )
     seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - worked
-    _check(found, vectors, gone)
+    _check(found, vectors, dropped)
     shape = shape_of(terms, clients)
     return {
         "seconds": seconds,
         "cpu_seconds": cpu_seconds,  # other programs share the machine
-        "client_ms": 1000 * watch.seconds,
+        "client_ms": 1000 * timer.seconds,
         "up_kb": max(found.up.values()) / 1000,
         "down_kb": max(found.down.values()) / 1000,
         "neighbours": shape.degree,
@@ -70,7 +70,7 @@ def _federation(terms: Terms, vectors: Array) -> tuple[dict[int, Client], Ed2551
 
 
 class ClientTimer:
-    """Takes the time of one client, the last in line, who finds no signature checked by others."""
+    """Measures the time of one client without signatures that others have verified."""
 
     def __init__(self, client: int) -> None:
         self.client, self.seconds = client, 0.0
@@ -83,9 +83,9 @@ class ClientTimer:
         return message
 
 
-def _check(found: Sum, vectors: Array, gone: set[int]) -> None:
-    """A time is worth nothing for a wrong sum."""
-    left = [client for client in range(len(vectors)) if client not in gone]
+def _check(found: Sum, vectors: Array, dropped: set[int]) -> None:
+    """The secure sum must equal the plain sum."""
+    left = [client for client in range(len(vectors)) if client not in dropped]
     expected = vectors[left].sum(axis=0, dtype=vectors.dtype)
     if found.included != tuple(left) or not np.array_equal(found.total, expected):
         raise RuntimeError("the secure sum is not the plain sum")

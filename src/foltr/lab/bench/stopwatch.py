@@ -1,4 +1,4 @@
-"""Timing on a machine that others use as well."""
+"""Timing on a shared machine."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -16,6 +16,6 @@ def timed(work: Callable[[], Any]) -> float:
     return time.perf_counter() - began
 
 
-def in_turns(works: Sequence[Callable[[], Any]], turns: int) -> Array:
-    """[works, turns] seconds; one turn before compiles and warms the caches and does not count."""
-    return np.array([[timed(work) for work in works] for _ in range(turns + 1)][1:]).T
+def interleaved(works: Sequence[Callable[[], Any]], repetitions: int) -> Array:
+    """[works, repetitions] seconds; one uncounted repetition first compiles and warms the caches."""
+    return np.array([[timed(work) for work in works] for _ in range(repetitions + 1)][1:]).T

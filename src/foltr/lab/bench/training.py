@@ -1,8 +1,8 @@
-"""Speed of training at the shapes of two collections: against a NumPy twin and against memory itself.
+"""Speed of training at the shapes of two collections, against a NumPy reference and against memory bandwidth.
 
-`bandwidth_share`: how fast a pass is that only scores the same lists in the same random order on as many threads (a
-plain dot product for each document), over training. Everything is done in turns, because other programs share the
-machine: a speed is the best of all turns, a ratio the median of what it was in each.
+`bandwidth_share`: the time of a pass that only scores the same lists in the same random order on as many threads (one
+dot product a document), over the time of training. Measurements are interleaved, because other programs share the
+machine: a speed is the best of all repetitions, a ratio the median of the ratios within each.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from foltr._kernels.bandwidth import dot_products
 from foltr.clicks import Users, click_model
 from foltr.federation.schedule import Members
 from foltr.lab.bench import numpy_reference
-from foltr.lab.bench.stopwatch import in_turns
+from foltr.lab.bench.stopwatch import interleaved
 from foltr.lab.simulation import compiled
 from foltr.lab.simulation.task import Federated, Task
 from foltr.learners.pdgd import Pdgd
@@ -26,85 +26,91 @@ from foltr.rng import stream
 from foltr.types import Array, Dataset
 
 THREADS = (1, 2)
-USERS = Users("informational")  # who click most: nearly every interaction makes an update
+_CLIENTS = 1000
+USERS = Users("informational")  # they click most often: nearly every interaction gives an update
 
 
-class Shape(NamedTuple):
+class BenchShape(NamedTuple):
     name: str
     source: str
     queries: int
     grades: int
     interactions: int  # of one timed try
-    twin_interactions: int
+    reference_interactions: int
 
 
 SHAPES = (
-    Shape("mq2007-shape", "synthetic-mq2007", 1015, 3, 400_000, 600),
-    Shape("mslr-shape", "synthetic-mslr", 6000, 5, 80_000, 400),
+    BenchShape("mq2007-shape", "synthetic-mq2007", 1015, 3, 400_000, 600),
+    BenchShape("mslr-shape", "synthetic-mslr", 6000, 5, 80_000, 400),
 )
 SMOKE = (
-    Shape("mq2007-shape", "synthetic-mq2007", 200, 3, 8_000, 20),
-    Shape("mslr-shape", "synthetic-mslr", 200, 5, 4_000, 5),
+    BenchShape("mq2007-shape", "synthetic-mq2007", 200, 3, 8_000, 20),
+    BenchShape("mslr-shape", "synthetic-mslr", 200, 5, 4_000, 5),
 )
 
 
-def measure_training(shape: Shape, data: Dataset, turns: int) -> dict[str, Any]:
-    """What `foltr bench` has of one shape in `train`, `scoring`, `numpy_twin` and `speedup_over_numpy_twin`."""
+def measure_training(shape: BenchShape, data: Dataset, repetitions: int) -> dict[str, Any]:
+    """One shape of `foltr bench`: `train`, `scoring`, `numpy_reference` and `speedup_over_numpy_reference`."""
     theta = trained(shape, data)
-    task, clients, steps = task_of(shape, data), np.arange(1000), np.full(1000, max(1, shape.interactions // 1000))
-    count = int(steps.sum())
+    count = shape.interactions
     order = stream(1, purpose="queries").integers(len(data.offsets) - 1, count)
-    works: list[Callable[[], Any]] = [_twin(shape, data, theta)]
+    works: list[Callable[[], Any]] = [_reference(shape, data, theta)]
     for threads in THREADS:
-        engine = compiled.engine(task, threads)
-        works.append(partial(engine.train, theta, engine.prepare(Members(clients, steps)), round=1))
+        works.append(training_pass(shape, data, theta, threads))
         works.append(partial(_score, data, order, theta, threads))
-    slow, *others = in_turns(works, turns)
+    slow, *others = interleaved(works, repetitions)
     training, scoring = others[::2], others[1::2]
     list_bytes = data.features.nbytes / (len(data.offsets) - 1)
     return {
         "train": {
             str(threads): {
                 "interactions_per_s": count / took.min(),
-                "bandwidth_share": float(np.median(alone / took)),
+                "bandwidth_share": float(np.median(scored / took)),
                 "times_one_thread": float(np.median(training[0] / took)),
             }
-            for threads, took, alone in zip(THREADS, training, scoring, strict=True)
+            for threads, took, scored in zip(THREADS, training, scoring, strict=True)
         },
         "scoring": {
-            str(threads): {"lists_per_s": count / alone.min(), "gb_s": count * list_bytes / alone.min() / 1e9}
-            for threads, alone in zip(THREADS, scoring, strict=True)
+            str(threads): {"lists_per_s": count / scored.min(), "gb_s": count * list_bytes / scored.min() / 1e9}
+            for threads, scored in zip(THREADS, scoring, strict=True)
         },
-        "numpy_twin": {"interactions_per_s": shape.twin_interactions / slow.min()},
-        "speedup_over_numpy_twin": float(np.median(slow / training[0])) * count / shape.twin_interactions,
+        "numpy_reference": {"interactions_per_s": shape.reference_interactions / slow.min()},
+        "speedup_over_numpy_reference": float(np.median(slow / training[0])) * count / shape.reference_interactions,
     }
 
 
-def task_of(shape: Shape, data: Dataset) -> Task:
+def training_pass(shape: BenchShape, data: Dataset, theta: Array, threads: int) -> Callable[[], Any]:
+    """One timed repetition: a thousand clients with an equal part of the interactions."""
+    engine = compiled.engine(bench_task(shape, data), threads)
+    cohort = engine.prepare(Members(np.arange(_CLIENTS), np.full(_CLIENTS, shape.interactions // _CLIENTS)))
+    return partial(engine.train, theta, cohort, round=1)
+
+
+def bench_task(shape: BenchShape, data: Dataset) -> Task:
     users = click_model(USERS, grades=shape.grades)
-    return Task(data, shape.grades, (users,), Linear(), Pdgd(), Federated(1000, 1, 1), NoPrivacy(), 1)
+    return Task(data, shape.grades, (users,), Linear(), Pdgd(), Federated(_CLIENTS, 1, 1), NoPrivacy(), 1)
 
 
-def trained(shape: Shape, data: Dataset) -> Array:
+def trained(shape: BenchShape, data: Dataset) -> Array:
     """A trained ranker to start from, so that lists are as concentrated as they are in use."""
-    start, engine = np.zeros(data.features.shape[1]), compiled.engine(task_of(shape, data))
+    start, engine = np.zeros(data.features.shape[1]), compiled.engine(bench_task(shape, data))
     cohort = engine.prepare(Members(np.arange(1), np.array([3000])))
     parameters: Array = engine.train(start, cohort, round=1)[0][0]
     return parameters
 
 
-def _twin(shape: Shape, data: Dataset, theta: Array) -> Callable[[], Any]:
-    """The same work: from the same ranker, with the same users."""
+def _reference(shape: BenchShape, data: Dataset, theta: Array) -> Callable[[], Any]:
+    """The same training in NumPy: from the same ranker, with the same users."""
     users, draws = click_model(USERS, grades=shape.grades), stream(1, purpose="choice")
-    return partial(numpy_reference.train, data, users, theta, shape.twin_interactions, 0.1, draws)
+    return partial(numpy_reference.train, data, users, theta, shape.reference_interactions, 0.1, draws)
 
 
 def _score(data: Dataset, order: Array, theta: Array, threads: int) -> None:
     """A pass that only scores the lists of these queries."""
-    room = [np.empty(int(np.diff(data.offsets).max())) for _ in range(threads)]
+    workspaces = [np.empty(int(np.diff(data.offsets).max())) for _ in range(threads)]
     parts = np.array_split(order, threads)
     with ThreadPoolExecutor(threads) as pool:
         work = partial(dot_products, data.features, data.offsets)
-        jobs = [pool.submit(work, part, theta, scores) for part, scores in zip(parts, room, strict=True)]
+        jobs = [pool.submit(work, part, theta, scores) for part, scores in zip(parts, workspaces, strict=True)]
     for job in jobs:
         job.result()
