@@ -3,11 +3,17 @@
 import json
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
 
 from foltr.lab.bench import numpy_reference as twin
+from foltr.lab.bench.bench import report_lines
+from foltr.lab.bench.processes import measure_client_path, measure_compiling, measure_plain_loops
+from foltr.lab.bench.training import SMOKE
+from foltr.lab.data import synthetic
+from foltr.lab.simulation import compiled
 from foltr.learners.pdgd import gradient
 from foltr.rankers import Linear, plackett_luce
 from foltr.rng import stream
@@ -50,3 +56,51 @@ def test_bench_prints_one_json_object_of_the_promised_shape() -> None:
     assert answer["parse"]["mb_per_s"] > 0
     assert answer["peak_mb"] > 0
     assert answer["secagg"]["secagg_50x136"]["up_kb"] > 0
+    assert 0 < answer["client_path"]["seconds"] < 60
+    assert not {"compile", "plain_loops"} & answer.keys()  # they take minutes
+
+
+def test_the_client_path_is_measured_in_a_process_of_its_own() -> None:
+    """This process has numba and more in memory; what is measured does not."""
+    measured = measure_client_path(2)
+    assert measured["seconds"] > 0
+    assert 10 < measured["peak_mb"] < 60  # 60 is the aim
+
+
+@pytest.mark.slow
+def test_compiling_is_measured_though_machine_code_is_stored() -> None:
+    compiled.warm_up()
+    assert measure_compiling()["cpu_seconds"] > 1  # read from a cache it takes a tenth of that
+
+
+@pytest.mark.slow
+def test_plain_loops_train_beside_the_default() -> None:
+    shape = SMOKE[0]
+    data = synthetic.generate(shape.source, queries=shape.queries, seed=1)
+    measured = measure_plain_loops(shape, data, 2)
+    assert measured["interactions_per_s"] > 1000
+    assert 0.05 < measured["times_default"] < 5
+
+
+def test_every_measurement_has_its_line() -> None:
+    speed = {"interactions_per_s": 1e6, "bandwidth_share": 0.5, "times_one_thread": 1.9}
+    measured: dict[str, Any] = {
+        "bandwidth_gb_s": 8.0,
+        "train": {"mslr-shape": {"1": speed, "2": speed}},
+        "plain_loops": {"mslr-shape": {"interactions_per_s": 765_432.1, "times_default": 0.77}},
+        "numpy_reference": {"mslr-shape": {"interactions_per_s": 2000.0}},
+        "speedup_over_numpy_reference": {"mslr-shape": 500.0},
+        "evaluate": {"mslr-shape": {"ms_per_ranker": 1.2}},
+        "parse": {"mb_per_s": 170.0, "peak_over_arrays": 1.5},
+        "aggregators": {"micro": {"krum": 30.0}},
+        "secagg": {},
+        "client_path": {"seconds": 0.21, "peak_mb": 45.6},
+        "compile": {"cpu_seconds": 11.4},
+        "peak_mb": 400.0,
+    }
+    lines = report_lines(measured).splitlines()
+    assert "mslr-shape        765,432 interactions/s on 1 with FOLTR_SIMD=0: 0.77 times the default" in lines
+    assert "client path   0.21 s to import, 46 MB" in lines
+    assert "compiling     11.4 s of CPU, once after an installation" in lines
+    del measured["plain_loops"], measured["compile"]  # as in smoke form
+    assert len(report_lines(measured).splitlines()) == len(lines) - 2

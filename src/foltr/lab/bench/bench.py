@@ -8,6 +8,7 @@ from typing import Any
 
 from foltr.lab.bench.aggregators import measure_aggregators
 from foltr.lab.bench.parsing import measure_parse
+from foltr.lab.bench.processes import measure_client_path, measure_compiling, measure_plain_loops
 from foltr.lab.bench.secagg import SIZES, measure_secagg
 from foltr.lab.bench.stopwatch import interleaved
 from foltr.lab.bench.training import SHAPES, SMOKE, measure_training
@@ -19,6 +20,7 @@ from foltr.rng import stream
 from foltr.types import Dataset
 
 _TRIES = 12
+_PROCESSES = 8
 
 
 def measure(*, smoke: bool = False, large: bool = False, say: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
@@ -27,13 +29,18 @@ def measure(*, smoke: bool = False, large: bool = False, say: Callable[[str], No
     parse = measure_parse(10 if smoke else 100)  # first: afterwards the peak memory of the process hides it
     say("compiling")
     compiled.warm_up()
-    out: dict[str, Any] = {"data": "synthetic"}
+    out: dict[str, Any] = {"data": "synthetic", "client_path": measure_client_path(2 if smoke else _PROCESSES)}
+    if not smoke:
+        out["compile"] = measure_compiling()
     tries = 2 if smoke else _TRIES
     for shape in SMOKE if smoke else SHAPES:
         say(f"training at the {shape.name} and its NumPy reference: {tries} times {shape.interactions:,} interactions")
         data = synthetic.generate(shape.source, queries=shape.queries, seed=1)
         for kind, figures in measure_training(shape, data, tries).items():
             out.setdefault(kind, {})[shape.name] = figures
+        if not smoke:
+            say(f"training at the {shape.name} with FOLTR_SIMD=0")
+            out.setdefault("plain_loops", {})[shape.name] = measure_plain_loops(shape, data, tries)
         if shape.name == "mslr-shape":
             say("evaluation")
             out["evaluate"] = {
@@ -73,6 +80,9 @@ def report_lines(measured: dict[str, Any]) -> str:
             scaled = "" if count == "1" else f" (x {figures['times_one_thread']:.2f})"
             words = f"interactions/s on {count}{scaled}: {100 * share:.0f} % of only scoring"
             lines.append(f"{name:<13} {speed:>11,.0f} {words}")
+        if plain := measured.get("plain_loops", {}).get(name):
+            words = f"interactions/s on 1 with FOLTR_SIMD=0: {plain['times_default']:.2f} times the default"
+            lines.append(f"{name:<13} {plain['interactions_per_s']:>11,.0f} {words}")
         slow, ratio = (
             measured["numpy_reference"][name]["interactions_per_s"],
             measured["speedup_over_numpy_reference"][name],
@@ -90,5 +100,8 @@ def report_lines(measured: dict[str, Any]) -> str:
         size, sent = name.removeprefix("secagg_"), figures["up_kb"] + figures["down_kb"]
         words = f"{figures['seconds']:.1f} s ({figures['cpu_seconds']:.1f} of CPU), {sent:.0f} kB a client"
         lines.append(f"secure sum    {size}, a tenth drops out: {words}")
+    lines.append("client path   {seconds:.2f} s to import, {peak_mb:.0f} MB".format(**measured["client_path"]))
+    if "compile" in measured:
+        lines.append(f"compiling     {measured['compile']['cpu_seconds']:.1f} s of CPU, once after an installation")
     lines.append(f"peak memory   {measured['peak_mb']:.0f} MB")
     return "\n".join(lines)

@@ -26,6 +26,7 @@ from foltr.rng import stream
 from foltr.types import Array, Dataset
 
 THREADS = (1, 2)
+_CLIENTS = 1000
 USERS = Users("informational")  # they click most often: nearly every interaction gives an update
 
 
@@ -51,13 +52,11 @@ SMOKE = (
 def measure_training(shape: BenchShape, data: Dataset, repetitions: int) -> dict[str, Any]:
     """One shape of `foltr bench`: `train`, `scoring`, `numpy_reference` and `speedup_over_numpy_reference`."""
     theta = trained(shape, data)
-    task, clients, steps = bench_task(shape, data), np.arange(1000), np.full(1000, max(1, shape.interactions // 1000))
-    count = int(steps.sum())
+    count = shape.interactions
     order = stream(1, purpose="queries").integers(len(data.offsets) - 1, count)
     works: list[Callable[[], Any]] = [_reference(shape, data, theta)]
     for threads in THREADS:
-        engine = compiled.engine(task, threads)
-        works.append(partial(engine.train, theta, engine.prepare(Members(clients, steps)), round=1))
+        works.append(training_pass(shape, data, theta, threads))
         works.append(partial(_score, data, order, theta, threads))
     slow, *others = interleaved(works, repetitions)
     training, scoring = others[::2], others[1::2]
@@ -80,9 +79,16 @@ def measure_training(shape: BenchShape, data: Dataset, repetitions: int) -> dict
     }
 
 
+def training_pass(shape: BenchShape, data: Dataset, theta: Array, threads: int) -> Callable[[], Any]:
+    """One timed repetition: a thousand clients with an equal part of the interactions."""
+    engine = compiled.engine(bench_task(shape, data), threads)
+    cohort = engine.prepare(Members(np.arange(_CLIENTS), np.full(_CLIENTS, shape.interactions // _CLIENTS)))
+    return partial(engine.train, theta, cohort, round=1)
+
+
 def bench_task(shape: BenchShape, data: Dataset) -> Task:
     users = click_model(USERS, grades=shape.grades)
-    return Task(data, shape.grades, (users,), Linear(), Pdgd(), Federated(1000, 1, 1), NoPrivacy(), 1)
+    return Task(data, shape.grades, (users,), Linear(), Pdgd(), Federated(_CLIENTS, 1, 1), NoPrivacy(), 1)
 
 
 def trained(shape: BenchShape, data: Dataset) -> Array:
