@@ -14,7 +14,7 @@ from foltr.registry import SLOTS, kind, kind_name, load_plugin, names, register
 def _restored(monkeypatch):
     """What a test registers is gone after it."""
     monkeypatch.setattr(registry, "SLOTS", {slot: dict(kinds) for slot, kinds in SLOTS.items()})
-    load_plugin.cache_clear()
+    monkeypatch.setattr(registry, "_PLUGINS", {})
 
 
 def own(name="mine", **config):

@@ -606,6 +606,8 @@ def test_a_spec_from_an_editor_that_marks_its_files_is_read(tmp_path):
 
 # the kind of a table that has the key, where it is not the default
 KIND_OF = {
+    "partition.clients_per_set": "labels",
+    "partition.holders": "labels",
     "learner.streams": "foltr-es",
     "personal.keep": "offset",
     "personal.local_weight": "offset",

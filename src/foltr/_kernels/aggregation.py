@@ -8,7 +8,7 @@ from foltr._kernels.compile import kernel
 from foltr._kernels.sorting import median, sort, weighted_median
 from foltr.types import Array
 
-_SMOOTHING = 1e-6  # of the typical distance; nearer clients pull no harder than from there
+_SMOOTHING = 1e-6  # of the typical distance; nearer clients attraction no harder than from there
 _TOLERANCE = 1e-8
 _STEPS = 1000
 
@@ -139,7 +139,7 @@ def mean_near_median(rows: Array, selected: Array, nearest: int, column: Array, 
 @kernel
 def weiszfeld(rows: Array, weights: Array, workspace: Array, following: Array, point: Array) -> None:
     """Fills point [P] with the geometric median. workspace [3, n], following [P]."""
-    count, distances, pull = weights.size, workspace[0], workspace[2]
+    count, distances, attraction = weights.size, workspace[0], workspace[2]
     typical = _start_at_median(rows, weights, workspace, point)
     if typical == 0.0 or typical == np.inf:  # half of the weight is here, which is the end; or nothing can be compared
         return
@@ -152,14 +152,14 @@ def weiszfeld(rows: Array, weights: Array, workspace: Array, following: Array, p
             distances[i] = max(distance(rows[i], point), _SMOOTHING * typical)
             nearest = min(nearest, distances[i])
         for i in range(count):
-            pull[i] = weights[i] * (nearest / distances[i])
-            total += pull[i]
+            attraction[i] = weights[i] * (nearest / distances[i])
+            total += attraction[i]
         if total == 0.0:  # nobody has weight
             return
         for p in range(point.size):
             following[p] = 0.0
         for i in range(count):
-            share, row = pull[i] / total, rows[i]
+            share, row = attraction[i] / total, rows[i]
             for p in range(point.size):
                 following[p] += share * row[p]
         moved = distance(following, point)
@@ -171,21 +171,21 @@ def weiszfeld(rows: Array, weights: Array, workspace: Array, following: Array, p
 @kernel
 def _start_at_median(rows: Array, weights: Array, workspace: Array, point: Array) -> float:
     """Fills point with the weighted coordinate-wise median; returns the weighted median of the distances to it."""
-    count, column, pull = weights.size, workspace[1], workspace[2]
+    count, column, attraction = weights.size, workspace[1], workspace[2]
     for p in range(point.size):
         for i in range(count):
-            column[i], pull[i] = rows[i, p], weights[i]
-        point[p] = weighted_median(column, pull, count)
+            column[i], attraction[i] = rows[i, p], weights[i]
+        point[p] = weighted_median(column, attraction, count)
     for i in range(count):
-        column[i], pull[i] = distance(rows[i], point), weights[i]
-    return weighted_median(column, pull, count)
+        column[i], attraction[i] = distance(rows[i], point), weights[i]
+    return weighted_median(column, attraction, count)
 
 
 @kernel
 def _end_on_client(rows: Array, weights: Array, distances: Array, force: Array, point: Array) -> None:
     """Moves onto the nearest client if that is the minimum (Kuhn 1973), towards which Weiszfeld's steps only creep.
 
-    It is where all others together pull less than the client's own weight.
+    It is where all others together attraction less than the client's own weight.
     """
     nearest = 0
     for i in range(weights.size):

@@ -72,14 +72,14 @@ def number(text: Array, at: int) -> tuple[float, int, bool]:
     for word in (b"inf", b"infinity"):
         if _is_word(text, at, word):
             return -math.inf if negative else math.inf, at + len(word), True
-    mantissa, kept, digits, exponent, after_dot = 0, 0, 0, 0, False
+    mantissa, stored, digits, exponent, after_dot = 0, 0, 0, 0, False
     while True:
         digit = text[at] - _ZERO
         if 0 <= digit <= 9:
             digits += 1
-            if kept < _DIGITS:
+            if stored < _DIGITS:
                 mantissa = mantissa * 10 + digit
-                kept += mantissa > 0
+                stored += mantissa > 0
                 exponent -= after_dot
             else:
                 exponent += not after_dot

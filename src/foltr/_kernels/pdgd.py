@@ -126,14 +126,14 @@ def pair_weights(k: int, all_shown: bool, workspace: Workspace) -> int:
     else:
         weigh_pairs_across_scales(won, lost, workspace)
     at = 0
-    for winner in positives[:won]:
+    for positive in positives[:won]:
         total = 0.0
-        for loser in negatives[:lost]:
+        for negative in negatives[:lost]:
             weight = workspace.pair_weights[at]
-            weights[loser] -= weight
+            weights[negative] -= weight
             total += weight
             at += 1
-        weights[winner] += total
+        weights[positive] += total
     return reach
 
 
@@ -142,9 +142,9 @@ def weigh_pairs(won: int, lost: int, reach: int, workspace: Workspace) -> None:
     """rho * sigma' of every pair, several at a time."""
     pairs = workspace.pairs
     at = 0
-    for winner in workspace.positives[:won]:
-        for loser in workspace.negatives[:lost]:
-            i, j = min(winner, loser), max(winner, loser)
+    for positive in workspace.positives[:won]:
+        for negative in workspace.negatives[:lost]:
+            i, j = min(positive, negative), max(positive, negative)
             pairs[0, at], pairs[1, at] = i, j
             pairs[2, at], pairs[3, at] = workspace.chosen[i], workspace.chosen[j]
             at += 1
@@ -155,9 +155,9 @@ def weigh_pairs(won: int, lost: int, reach: int, workspace: Workspace) -> None:
 @callee
 def weigh_pairs_across_scales(won: int, lost: int, workspace: Workspace) -> None:
     at = 0
-    for winner in workspace.positives[:won]:
-        for loser in workspace.negatives[:lost]:
-            weight = pair_weight_across_scales(min(winner, loser), max(winner, loser), workspace)
+    for positive in workspace.positives[:won]:
+        for negative in workspace.negatives[:lost]:
+            weight = pair_weight_across_scales(min(positive, negative), max(positive, negative), workspace)
             workspace.pair_weights[at] = weight
             at += 1
 

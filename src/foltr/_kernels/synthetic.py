@@ -21,11 +21,11 @@ def write_words(mass: Array, start: np.uint64, stride: np.uint64, words: Array) 
             continue
         low, high = 0, mass.size - 1
         while low < high:
-            middle = (low + high) // 2
-            if mass[middle] <= drawn:
-                low = middle + 1
+            midpoint = (low + high) // 2
+            if mass[midpoint] <= drawn:
+                low = midpoint + 1
             else:
-                high = middle
+                high = midpoint
         words[place] = low
 
 

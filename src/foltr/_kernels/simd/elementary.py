@@ -54,12 +54,12 @@ def minus_log(builder: Any, x: Any) -> Any:
     return fused(power, like(-LN2_HIGH), fused(power, like(-LN2_LOW), builder.fmul(ratio, series)))
 
 
-def cosine_and_sine(builder: Any, turns: Any) -> tuple[Any, Any]:
+def cosine_and_sine(builder: Any, revolutions: Any) -> tuple[Any, Any]:
     """Of 2 pi times what is in [0, 1): a series for what is left beside whole quarters, which swap and turn signs."""
-    size = turns.type.count
-    like, fused = functools.partial(constant, lanes=size), lanes.fused(builder, turns.type)
-    rounded = fused(turns, like(4.0), like(_WHOLE))
-    left = fused(builder.fsub(rounded, like(_WHOLE)), like(-0.25), turns)
+    size = revolutions.type.count
+    like, fused = functools.partial(constant, lanes=size), lanes.fused(builder, revolutions.type)
+    rounded = fused(revolutions, like(4.0), like(_WHOLE))
+    left = fused(builder.fsub(rounded, like(_WHOLE)), like(-0.25), revolutions)
     angle = builder.fmul(left, like(2 * math.pi))
     square = builder.fmul(angle, angle)
     cosine, sine = (
@@ -71,7 +71,7 @@ def cosine_and_sine(builder: Any, turns: Any) -> tuple[Any, Any]:
 
     def signed(value: Any, half: Any) -> Any:
         sign = builder.shl(builder.and_(half, words(2, size)), words(62, size))
-        return builder.bitcast(builder.xor(_words(builder, value), sign), turns.type)
+        return builder.bitcast(builder.xor(_words(builder, value), sign), revolutions.type)
 
     return (
         signed(builder.select(swapped, sine, cosine), builder.add(quarters, words(1, size))),
