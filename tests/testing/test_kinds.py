@@ -28,7 +28,7 @@ VARIANTS = {
     ("mechanism", "gaussian"): [{"adaptive": 0.5}, {"trust": "local"}, {"min_participation": 0.5, "releases": 2}],
     ("mechanism", "laplace"): [{"trust": "local"}, {"secure_aggregation": False}],
     ("partition", "intents"): [{"iid": True, "tested_on": "intents"}, {"shuffled": False, "amounts": (2, 4, 6, 8)}],
-    ("partition", "labels"): [{"per_client": 2}, {"documents": "copied", "holders": 2}, {"iid": True}],
+    ("partition", "labels"): [{"per_client": 2}, {"documents": "copied"}, {"iid": True}],
     ("partition", "clicks"): [{"model": "position"}, {"iid": True}],
     ("partition", "quantity"): [{"iid": True}, {"amounts": (4, 6)}],
 }

@@ -135,9 +135,9 @@ def _decodes_client_by_client(learner: Any, case: Case, updates: Updates) -> Non
     demand_unchanged(before, updates._asdict(), learner, "decode")
     array_of(rows, (_PEOPLE, size), "decode", learner)
     for client in range(_PEOPLE):
-        alone = learner.decode(Updates(*(column[[client]] for column in updates)), seed=_SEED, parameters=size)
+        single = learner.decode(Updates(*(column[[client]] for column in updates)), seed=_SEED, parameters=size)
         law = "decode gives a client another row alone than among others"
-        demand(np.allclose(alone, rows[[client]], rtol=1e-12), learner, law, client=client)
+        demand(np.allclose(single, rows[[client]], rtol=1e-12), learner, law, client=client)
 
 
 def _projects_after_every_step(learner: Any, case: Case) -> None:
