@@ -212,7 +212,7 @@ def test_a_folder_that_went_away_is_missing_data(tmp_path):
     five_parts(tmp_path / "here")
     catalog.add("mine", tmp_path / "here")
     (tmp_path / "here").rename(tmp_path / "there")
-    with pytest.raises(DataMissing, match="empty or gone"):
+    with pytest.raises(DataMissing, match="empty or missing"):
         catalog.load("mine")
 
 

@@ -71,7 +71,7 @@ def test_a_finished_run_has_a_card_and_a_page(tmp_path, command):
     assert command("run", spec, "--out", tmp_path / "runs").code == 0
     run = the_run(tmp_path / "runs")
     card = command("privacy", "card", run)
-    assert "epsilon 3, for ever" in " ".join(card.out.split())
+    assert "epsilon 3 in total" in " ".join(card.out.split())
     assert command("report", run, "--to", tmp_path / "page.html").code == 0
     assert "Sketches with noise added once" in (tmp_path / "page.html").read_text()
     assert command("privacy", "audit", run).code == 2

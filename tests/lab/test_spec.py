@@ -383,7 +383,7 @@ REFUSALS = {
     ),
     "forgetting everybody": (
         LOADED + 'federation = { clients = 2, interactions = 5 }\nunlearning = { method = "retrain", forget_clients = [0, 1] }',
-        ["all 2 clients leave", "name at most 1"],
+        ["all 2 clients are forgotten", "name at most 1"],
     ),
     "forgetting under another attack": (
         GOOD + 'federation = { clients = 9 }\nattack = { kind = "lie", num_attackers = 1 }\nunlearning = { method = "retrain" }',
@@ -398,7 +398,7 @@ REFUSALS = {
     ),
     "a proximal term without rounds": (
         GOOD + 'federation = { kind = "central" }\nlearner = { prox_mu = 0.1 }',
-        ["learner.prox_mu measures the distance from the start of a round"],
+        ["learner.prox_mu needs rounds of clients"],
     ),
     "unknown scaling": (
         'data = { name = "mq2007", normalize = "log" }',
@@ -598,6 +598,8 @@ KIND_OF = {
     "privacy.min_participation": "gaussian",
     "privacy.trust": "gaussian",
     "attack.attackers": "lie",
+    "partition.holders": "labels",
+    "partition.clients_per_set": "labels",
     "silo.gone": "retrieval",
     "silo.deleted_fraction": "retrieval",
 }
