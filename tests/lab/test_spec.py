@@ -383,7 +383,7 @@ REFUSALS = {
     ),
     "forgetting everybody": (
         LOADED + 'federation = { clients = 2, interactions = 5 }\nunlearning = { method = "retrain", forget_clients = [0, 1] }',
-        ["all 2 clients are forgotten", "name at most 1"],
+        ["all 2 clients leave", "name at most 1"],
     ),
     "forgetting under another attack": (
         GOOD + 'federation = { clients = 9 }\nattack = { kind = "lie", num_attackers = 1 }\nunlearning = { method = "retrain" }',
