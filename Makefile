@@ -33,7 +33,7 @@ bench: .venv/installed
 
 .venv-lowest/installed: pyproject.toml
 	test -x .venv-lowest/bin/python || $(PYTHON) -m venv .venv-lowest
-	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' 'numba==0.60.*'
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' 'numba==0.61.*'
 	touch $@
 
 clean:

@@ -402,7 +402,7 @@ REFUSALS = {
     ),
     "a proximal term without rounds": (
         GOOD + 'federation = { kind = "central" }\nlearner = { prox_mu = 0.1 }',
-        ["learner.prox_mu measures the distance from the start of a round"],
+        ["learner.prox_mu needs rounds of clients"],
     ),
     "unknown scaling": (
         'data = { name = "mq2007", normalize = "log" }',
@@ -615,6 +615,8 @@ KIND_OF = {
     "privacy.min_participation": "gaussian",
     "privacy.trust": "gaussian",
     "attack.attackers": "lie",
+    "partition.holders": "labels",
+    "partition.clients_per_set": "labels",
     "silo.gone": "retrieval",
     "silo.deleted_fraction": "retrieval",
 }

@@ -31,7 +31,7 @@ def check_clients(task: Task, forget_clients: Sequence[int]) -> None:
             raise SpecError(f"forget_clients: client {client} never took part; the clients are 0 .. {last}")
     if len(forget_clients) >= federation.clients:
         raise SpecError(
-            f"forget_clients: all {federation.clients} clients are forgotten and none remains to learn from; "
+            f"forget_clients: all {federation.clients} clients leave and none remains to learn from; "
             f"name at most {federation.clients - 1}"
         )
     absent = sorted(set(forget_clients) - _participants(task, federation))
