@@ -11,7 +11,7 @@ from foltr.lab.runs import store
 from foltr.lab.silo import runs as silo_runs
 from foltr.lab.silo.projection import separation
 from foltr.lab.spec.parse import plan
-from foltr.lab.spec.setting import DataChoice, kept, resolved
+from foltr.lab.spec.setting import DataChoice, resolved, stored
 from foltr.rng import stream
 
 TOPICS = ("fever", "rash", "cough", "sleep")
@@ -129,7 +129,7 @@ def test_impossible_settings_are_refused_before_the_run(tmp_path, command, conte
 
 def test_a_setting_survives_being_written_down():
     (setting,) = plan(TRAIN).settings
-    assert kept(json.loads(json.dumps(resolved(setting)))) == setting
+    assert stored(json.loads(json.dumps(resolved(setting)))) == setting
 
 
 def test_runs_with_texts_hang_on_their_own_code_and_runs_of_clicks_do_not(monkeypatch):
