@@ -7,7 +7,6 @@ import pytest
 from laboratory import singles, strict_json, the_run
 
 from foltr.errors import SpecError
-from foltr.lab.runs import store
 from foltr.lab.silo import runs as silo_runs
 from foltr.lab.silo.projection import separation
 from foltr.lab.spec.parse import plan
@@ -130,18 +129,6 @@ def test_impossible_settings_are_refused_before_the_run(tmp_path, command, conte
 def test_a_setting_survives_being_written_down():
     (setting,) = plan(TRAIN).settings
     assert stored(json.loads(json.dumps(resolved(setting)))) == setting
-
-
-def test_runs_with_texts_hang_on_their_own_code_and_runs_of_clicks_do_not(monkeypatch):
-    settings = [*plan(RETRIEVE).settings, *plan({"data": {"name": "synthetic-mq2007"}}).settings]
-
-    def keys():
-        return [store.key_of(setting, checksum="x", fold=1, seed=1) for setting in settings]
-
-    texts, clicks = keys()
-    monkeypatch.setattr(store, "_OF_SILOS", ("silo/noise",))
-    assert keys()[0] != texts
-    assert keys()[1] == clicks
 
 
 def test_made_up_documents_are_made_once():
