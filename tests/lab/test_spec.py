@@ -615,8 +615,6 @@ KIND_OF = {
     "privacy.min_participation": "gaussian",
     "privacy.trust": "gaussian",
     "attack.attackers": "lie",
-    "partition.holders": "labels",
-    "partition.clients_per_set": "labels",
     "silo.gone": "retrieval",
     "silo.deleted_fraction": "retrieval",
 }
