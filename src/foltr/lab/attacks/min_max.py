@@ -10,6 +10,7 @@ Differs from the paper: gamma is solved for, one quadratic a known update, inste
 updates are all n, or the attackers' own, as trained honestly.
 """
 
+from collections.abc import Callable
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -29,11 +30,7 @@ class MinMax(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
     knowledge: Knowledge = "partial"
 
     def craft(self, view: AttackView) -> Array:
-        if view.num_attackers == 0:
-            return view.deltas[:0].copy()
-        known = known_deltas(view)
-        mean, stddev = mean_and_stddev(known)
-        return same_for_all(view, mean - largest_gamma(known, mean, -stddev) * stddev)
+        return _craft(view, lambda _mean, stddev: stddev)
 
 
 class MinMaxUnit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="min_max_unit"):
@@ -44,11 +41,17 @@ class MinMaxUnit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fi
     knowledge: Knowledge = "partial"
 
     def craft(self, view: AttackView) -> Array:
-        if view.num_attackers == 0:
-            return view.deltas[:0].copy()
-        known = known_deltas(view)
-        mean, _ = mean_and_stddev(known)
-        return same_for_all(view, mean - largest_gamma(known, mean, -mean) * mean)
+        return _craft(view, lambda mean, _stddev: mean)
+
+
+def _craft(view: AttackView, direction: Callable[[Array, Array], Array]) -> Array:
+    """[num_attackers, P] the mean moved as far as possible against direction(mean, stddev)."""
+    if view.num_attackers == 0:
+        return view.deltas[:0].copy()
+    known = known_deltas(view)
+    mean, stddev = mean_and_stddev(known)
+    against = direction(mean, stddev)
+    return same_for_all(view, mean - largest_gamma(known, mean, -against) * against)
 
 
 def largest_gamma(known: Array, mean: Array, direction: Array) -> float:
