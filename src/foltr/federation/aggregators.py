@@ -24,6 +24,9 @@ from foltr.errors import SpecError
 from foltr.types import Array
 
 
+_ONE_THREAD = 8192  # numbers up to which a dot product starts no threads
+
+
 class Aggregator(Protocol):
     """What every aggregator has. Optional traits:
 
@@ -80,15 +83,20 @@ def minority(n: int) -> int:
 
 def weighted_mean(values: Array, weights: Array) -> Array:
     """[P] mean of the finite rows of values [n, P]; zero where nothing has weight."""
-    rows, weights, _ = finite_rows(values, weights, 0)
+    total = weighted_sum(values, weights)
+    if len(values) == 0 or not np.isfinite(total).all():  # a row is not finite, or the sum overflows
+        values, weights, _ = finite_rows(values, weights, 0)
+        total = weighted_sum(values, weights)
     together = float(np.add.reduce(weights))
-    mean = weighted_sum(rows, weights)
-    return mean / together if together else np.zeros(rows.shape[1])
+    return total / together if together else np.zeros(values.shape[1])
 
 
 def weighted_sum(values: Array, weights: Array) -> Array:
     """[P] sum of weights [n] times values [n, P]."""
-    total: Array = np.einsum("n,np->p", np.asarray(weights, dtype=np.float64), values)
+    factors = np.asarray(weights, dtype=np.float64)
+    if values.size <= _ONE_THREAD:
+        return np.dot(factors, values)
+    total: Array = np.einsum("n,np->p", factors, values)  # its order of summation does not depend on threads
     return total
 
 

@@ -29,7 +29,9 @@ def init_state(parameters: Array, *, mechanism_state: Any = None, personal: Any 
 
 def add(state: ServerState, delta: Array) -> ServerState:
     """The aggregated delta is the step: FedAvg with a server learning rate of 1."""
-    return state._replace(version=state.version + 1, parameters=state.parameters + delta)
+    return ServerState(
+        state.version + 1, state.parameters + delta, state.moments, state.mechanism_state, state.personal
+    )
 
 
 def adam(learning_rate: float) -> ServerOptimizer:

@@ -65,7 +65,8 @@ class Batches(NamedTuple):
         )
 
         def part(workspace: Workspace, cohort: Cohort, rows: slice) -> None:
-            training = Training(starts if len(starts) == 1 else starts[rows], trained[rows], *online)
+            own = starts if len(starts) == 1 else starts[rows]
+            training = Training(own, trained if len(prepared.jobs) == 1 else trained[rows], *online)
             train_clients(self.data, cohort, self.users, where, self.ranker, step, training, workspace)
 
         self._spread(part, prepared.jobs)

@@ -40,7 +40,9 @@ class Compiled(NamedTuple):
             values -= models
             if release is not None:
                 values = protect_rows(task.privacy, values, clients, release, seed=task.seed, round=round)
-        return Updates(values, cohort.steps, clients, np.full(len(clients), round - 1)), online
+        versions = np.empty(len(clients), np.int64)
+        versions.fill(round - 1)
+        return Updates(values, cohort.steps, clients, versions), online
 
     def decode(self, updates: Updates) -> Array:
         """`FoltrEs.decode` of the updates of the latest round, whose perturbations are at hand."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from foltr._kernels.metrics import mean_online
 from foltr.federation import detector
 from foltr.federation import personalization as personal
 from foltr.federation.aggregators import aggregator_kind
@@ -129,5 +130,7 @@ def _chain(federation: Central, engine: Any, start: Array, stops: Sequence[int])
 
 
 def _progress(round: int, parameters: Array, online: OnlineMetrics, own: Any = None) -> RoundProgress:
-    ndcg, max_rr = (np.array([values.sum() / max(len(values), 1)]) for values in online)
-    return RoundProgress(round, parameters, ndcg, max_rr, len(online.ndcg), None if own is None else own.models)
+    means = np.zeros((2, 1))
+    if len(online.ndcg):
+        mean_online(online.ndcg, online.max_rr, means)
+    return RoundProgress(round, parameters, means[0], means[1], len(online.ndcg), None if own is None else own.models)
