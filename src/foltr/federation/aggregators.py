@@ -23,7 +23,6 @@ from foltr import registry
 from foltr.errors import SpecError
 from foltr.types import Array
 
-
 _ONE_THREAD = 8192  # numbers up to which a dot product starts no threads
 
 

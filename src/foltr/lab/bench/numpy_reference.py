@@ -12,25 +12,31 @@ from foltr.learners.pdgd import preferences
 from foltr.rng import Stream
 from foltr.types import Array, Dataset
 
+_BLOCK = 1 << 16  # random numbers drawn at once; no list has half as many documents
+
 
 def train(
     data: Dataset, users: ClickModel, parameters: Array, interactions: int, learning_rate: float, draws: Stream
 ) -> tuple[Array, Array]:
     """Parameters after so many interactions, and [interactions, 2] nDCG@10 and MaxRR of the displayed lists."""
-    k = len(users.click)
+    k, queries = len(users.click), len(data.offsets) - 1
     online = np.zeros((interactions, 2))
+    numbers, at = draws.uniform(_BLOCK), 0
     for interaction in range(interactions):
-        query = int(draws.integers(len(data.offsets) - 1, 1)[0])
+        query = int(numbers[at] * queries)
         rows = slice(data.offsets[query], data.offsets[query + 1])
         features, grades = data.features[rows].astype(np.float64), data.labels[rows]
         scores = features @ parameters
-        noise = -np.log(-np.log(1 - draws.skip(1).uniform(len(scores))))
+        after = at + 1 + len(scores)
+        noise = -np.log(-np.log(1 - numbers[at + 1 : after]))
         ranking = np.argsort(-(scores + noise), kind="stable")[:k]
-        clicks = clicks_on(grades[ranking], users, draws.skip(1 + len(scores)).uniform(2 * len(ranking)))
+        clicks = clicks_on(grades[ranking], users, numbers[after : after + 2 * len(ranking)])
         first = np.flatnonzero(clicks)
         online[interaction] = ndcg(grades[ranking], grades), 1 / (first[0] + 1) if first.size else 0.0
         parameters = parameters + learning_rate * gradient(features, scores, ranking, clicks)
-        draws = draws.skip(1 + len(scores) + 2 * k)
+        at = after + 2 * k
+        if at + _BLOCK // 2 > _BLOCK:  # random numbers come in blocks: drawing them is not what is measured
+            draws, numbers, at = draws.skip(at), draws.skip(at).uniform(_BLOCK), 0
     return parameters, online
 
 
