@@ -39,7 +39,8 @@ def local_update(
     values = learner.client_final(state)
     if mechanism.acts_on == "delta":
         values = mechanism.protect(values, model.mechanism_state, event, noise("noise"))
-    return Update(values, float(count), client, model.version, event)
+    weight = 1.0 if getattr(mechanism, "equal_weights", False) else float(count)
+    return Update(values, weight, client, model.version, event)
 
 
 def _interaction(

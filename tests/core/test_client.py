@@ -295,3 +295,10 @@ def test_shares_of_the_addressed_stream_are_those_of_the_client_and_round():
     share = gaussian_share(addressed("noise", client=2, round=9), 2, stddev=event.noise, noise_contributors=4)
     noise = partial(addressed, client=2, round=9)
     assert sent([], mechanism=Gaussian(), event=event, noise=noise).values == pytest.approx(share)
+
+
+def test_a_weight_that_would_tell_how_often_somebody_searched_is_not_sent():
+    mechanism = Gaussian()
+    event = mechanism.event(ReleaseContext(4, 3, 2))
+    assert sent([FIRST, FIRST], mechanism=mechanism, event=event).weight == 1.0
+    assert sent([FIRST, FIRST]).weight == 2.0

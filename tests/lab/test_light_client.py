@@ -31,7 +31,7 @@ model = Model(np.zeros(3), 0, Linear(), mechanism_state=mechanism.init_state())
 update = local_update(
     model, seen, learner=Pdgd(), mechanism=mechanism, noise=lambda purpose: SystemStream(), event=event
 )
-assert update.values.shape == (3,) and np.isfinite(update.values).all() and update.weight == 3
+assert update.values.shape == (3,) and np.isfinite(update.values).all() and update.weight == 1
 print([name for name in HEAVY if name in sys.modules])
 """
 

@@ -163,6 +163,7 @@ class Gaussian(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
     adaptive: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0  # quantile of norms that the clip follows; 0: fixed
 
     acts_on: ClassVar[str] = "delta"
+    equal_weights: ClassVar[bool] = True  # how often a person searched is not told
 
     def init_state(self) -> float:
         return self.clip
@@ -204,6 +205,7 @@ class Laplace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
     secure_aggregation: SecureAggregation = True
 
     acts_on: ClassVar[str] = "delta"
+    equal_weights: ClassVar[bool] = True  # how often a person searched is not told
     delta: ClassVar[float] = 0.0
     adaptive: ClassVar[float] = 0.0
 

@@ -93,7 +93,7 @@ def aggregation(task: Task, engine: Any) -> Aggregate:
 
 def _weights(task: Task, updates: Updates) -> Array:
     """Interactions; equal where weights would leak information, and for gradient estimates."""
-    equal = hasattr(task.privacy, "releases") or task.learner.message == "objective"
+    equal = getattr(task.privacy, "equal_weights", False) or task.learner.message == "objective"
     return np.ones(len(updates.weights)) if equal else updates.weights
 
 
