@@ -36,6 +36,7 @@ _GOLDEN = 0x9E3779B97F4A7C15
 _FACTORS = (0xD1B54A32D192ED03, 0xABC98388FB8FAC03, 0x8CB92BA72F3D8DD7)  # of round, client and purpose
 _MASK = 2**64 - 1
 _TO_UNIT = 2.0**-53
+_BLOCK = 1 << 15  # numbers at a time
 
 
 def mix(word: int) -> int:
@@ -73,7 +74,13 @@ class Stream(NamedTuple):
         return (words >> np.uint64(11)).astype(np.float64) * _TO_UNIT
 
     def uniform(self, size: int) -> Array:
-        return self.uniform_at(np.arange(size))
+        if size <= _BLOCK:
+            return self.uniform_at(np.arange(size))
+        out = np.empty(size)
+        for first in range(0, size, _BLOCK):  # in parts that stay near the processor: no copy of everything on the way
+            last = min(first + _BLOCK, size)
+            out[first:last] = self.uniform_at(np.arange(first, last))
+        return out
 
     def normal(self, size: int) -> Array:
         """Standard normal numbers in pairs (Box and Muller); number i uses the uniforms of its pair."""

@@ -9,26 +9,6 @@ from foltr._kernels.compile import callee, kernel
 from foltr._kernels.rng import DATA, address, fill_normal, mix, uniform_at
 from foltr.types import Array
 
-_REPEAT = 0.35  # chance that a word repeats one of its document: about half of 1,000 words are then different
-
-
-@kernel
-def write_words(mass: Array, start: np.uint64, stride: np.uint64, words: Array) -> None:
-    for place in range(words.size):
-        drawn = uniform_at(start, stride, 2 * place + 1)
-        if place > 0 and uniform_at(start, stride, 2 * place) < _REPEAT:
-            words[place] = words[int(drawn * place)]
-            continue
-        low, high = 0, mass.size - 1
-        while low < high:
-            midpoint = (low + high) // 2
-            if mass[midpoint] <= drawn:
-                low = midpoint + 1
-            else:
-                high = midpoint
-        words[place] = low
-
-
 _QUARTER = 2**16 - 1
 _TO_UNIT_VARIANCE = math.sqrt(3.0) / 2.0**16  # four even numbers up to 2^16 have variance 4 * 2^32 / 12
 
