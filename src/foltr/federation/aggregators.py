@@ -23,8 +23,6 @@ from foltr import registry
 from foltr.errors import SpecError
 from foltr.types import Array
 
-_ONE_THREAD = 8192  # numbers up to which a dot product starts no threads
-
 
 class Aggregator(Protocol):
     """What every aggregator has. Optional traits:
@@ -92,10 +90,8 @@ def weighted_mean(values: Array, weights: Array) -> Array:
 
 def weighted_sum(values: Array, weights: Array) -> Array:
     """[P] sum of weights [n] times values [n, P]."""
-    factors = np.asarray(weights, dtype=np.float64)
-    if values.size <= _ONE_THREAD:
-        return np.dot(factors, values)
-    total: Array = np.einsum("n,np->p", factors, values)  # its order of summation does not depend on threads
+    # its order of summation does not depend on threads, and it overflows without a warning
+    total: Array = np.einsum("n,np->p", np.asarray(weights, dtype=np.float64), values)
     return total
 
 

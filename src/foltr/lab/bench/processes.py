@@ -35,14 +35,14 @@ if Path("/proc/self/status").exists():
     peak = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 2**10
 else:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-print(json.dumps({{"seconds": seconds, "peak_mb": peak}}))
+print(json.dumps({{"seconds": seconds, "peak_mb": peak}}, allow_nan=False))
 """
 _COMPILE = """
 import json, time
 from foltr.lab.simulation.compiled import warm_up
 began = time.process_time()
 warm_up()
-print(json.dumps({"cpu_seconds": time.process_time() - began}))
+print(json.dumps({"cpu_seconds": time.process_time() - began}, allow_nan=False))
 """
 
 
@@ -85,7 +85,7 @@ def _plain_loops(shape: BenchShape, theta: Array) -> Iterator[tuple[IO[str], IO[
     assert child.stdin is not None
     assert child.stdout is not None
     try:
-        child.stdin.write(json.dumps([*shape, theta.tolist()]) + "\n")
+        child.stdin.write(json.dumps([*shape, theta.tolist()], allow_nan=False) + "\n")
         yield child.stdin, child.stdout
     finally:
         with suppress(BrokenPipeError):  # it ended before
