@@ -5,7 +5,10 @@ their callers. Other threads run meanwhile. Sums may be reordered so that the pr
 NaN and infinity keep their meaning.
 """
 
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numba
@@ -33,7 +36,31 @@ def kernel(function: Function) -> Function:
     """Compile `function` to machine code at its first call."""
     compiled = numba.njit(**_OPTIONS)(function)
     compiled._cache = KernelCache(function)
+    compile_signature = compiled.compile
+
+    def compile_uninterrupted(signature: Any) -> Any:
+        with _interrupts_wait():
+            return compile_signature(signature)
+
+    compiled.compile = compile_uninterrupted
     return compiled
+
+
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Ctrl-C takes effect after compilation: a KeyboardInterrupt that LLVM's callbacks meet would be lost."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    waiting: list[tuple[int, Any]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: waiting.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if waiting:
+        handler(*waiting[0])
 
 
 def callee(function: Function) -> Function:
