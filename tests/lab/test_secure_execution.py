@@ -40,3 +40,10 @@ def test_every_round_runs_the_protocol(monkeypatch):
 def test_large_federations_are_told_to_simulate():
     with pytest.raises(SpecError, match="at most 200 clients"):
         setting(spec("execute", clients=201))
+
+
+def test_bits_of_an_adaptive_clip_would_bypass_the_protocol():
+    adaptive = spec("execute")
+    adaptive["privacy"]["adaptive"] = 0.5
+    with pytest.raises(SpecError, match=r"privacy\.adaptive: the bits"):
+        setting(adaptive)
