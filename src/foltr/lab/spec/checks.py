@@ -172,7 +172,7 @@ def _check_privacy(setting: Setting, federation: Federated) -> str:
         return "privacy: sums with equal weights need the same federation.interactions for every client; use one number"
     if setting.unlearning.method != "none":
         return 'unlearning needs single updates, which user-level DP hides; use privacy = { kind = "none" }'
-    if secure == "execute" and setting.privacy.adaptive:
+    if secure == "execute" and getattr(setting.privacy, "adaptive", 0):
         return "privacy.adaptive: the bits that move the clip do not go through the executed protocol; use 0, or true"
     if secure == "execute" and (federation.cohort or federation.clients) > 200:
         return 'privacy.secure_aggregation = "execute" runs the protocol for at most 200 clients a round; use true'
