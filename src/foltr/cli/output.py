@@ -20,7 +20,8 @@ err = Console(stderr=True)
 EXTRAS = {
     "lab": ("numba", "scipy", "polars", "dp_accounting"),
     "report": ("matplotlib", "jinja2"),
-    "text": ("snowballstemmer",),
+    "text": ("Stemmer",),
+    "node": ("pathspec", "pypdfium2", "selectolax", "tantivy", "watchfiles"),
 }
 
 

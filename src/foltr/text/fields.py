@@ -1,0 +1,56 @@
+"""Documents as sequences of word numbers, field by field, and a query against them: what features are computed from.
+
+Sequences keep the order of words, so that counts, lengths, phrases and proximity follow from them alone. A word is an
+unstemmed, folded form; a query's term names every word that counts as an occurrence of it (all words with its stem,
+and for the last term of a query that is still being typed all words that begin with it). The words of several
+documents may come from an index on disk or from a corpus in memory.
+"""
+
+from typing import NamedTuple
+
+from foltr.types import Array
+
+FIELDS = ("title", "body", "name", "path", "sender", "recipients")  # the title of a mail is its subject
+
+
+class Tokens(NamedTuple):
+    """The words of documents: field f of document i is words[offsets[i * len(FIELDS) + f] : offsets[... + f + 1]]."""
+
+    words: Array  # [total] int32 word numbers; those below STOP_COUNT are stop words, which no length counts
+    offsets: Array  # [documents * len(FIELDS) + 1] int64
+
+
+class Term(NamedTuple):
+    """A distinct term of a query, with its statistics in the collection."""
+
+    text: str  # the stem, or the beginning of a word that is still being typed
+    repeats: int  # how often the query has it
+    words: Array  # [m] int32 rising: every word that is an occurrence; empty: no document has it
+    document_frequency: int  # documents with an occurrence in any field
+    field_frequency: Array  # [fields] documents with an occurrence in the field
+    collection_frequency: int  # occurrences in all fields
+
+
+class QueryText(NamedTuple):
+    terms: tuple[Term, ...]  # in the order of first occurrence
+    order: Array  # [words of the query] number of the term at each place
+    folded: str  # the query as typed, folded: for exact and prefix matches of names and titles
+
+
+class Collection(NamedTuple):
+    """Sums over all documents; sums of parts are the sums of several parties."""
+
+    documents: int
+    lengths: Array  # [fields] words in all documents, stop words not counted
+    with_field: Array  # [fields] documents in which the field is not empty
+
+
+class Facts(NamedTuple):
+    """What is known of documents beyond their words. Local ones never leave the machine."""
+
+    titles: tuple[str, ...]  # [documents] folded
+    names: tuple[str, ...]  # [documents] folded, without the ending
+    age_days: Array  # [documents]
+    depth: Array  # [documents] folders above the file, below the root
+    opened: Array  # [documents] decayed count of openings; local
+    folder_opened: Array  # [documents] decayed share of openings in the document's folder; local
