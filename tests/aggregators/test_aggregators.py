@@ -8,8 +8,9 @@ from slow_aggregators import ORACLES, distance
 
 from foltr import registry
 from foltr.errors import SpecError
-from foltr.federation.aggregators import aggregator_kind, check_num_byzantine, weighted_mean, weighted_sum
+from foltr.federation.aggregators import FedAvg, aggregator_kind, check_num_byzantine, weighted_mean, weighted_sum
 from foltr.federation.krum import pairwise_distances
+from foltr.lab.simulation.rounds import compiled_fedavg
 from foltr.rng import stream
 from foltr.testing import check_aggregator
 
@@ -337,3 +338,15 @@ def test_krum_and_its_kin_need_three_clients(name):
 def test_a_wrong_name_lists_the_aggregators():
     with pytest.raises(SpecError, match="no aggregator 'mode'; there are fedavg, krum, multi_krum"):
         aggregator_kind("mode")
+
+
+@pytest.mark.parametrize("broken", [None, np.nan, np.inf, 1e200])
+@pytest.mark.parametrize("weights", [[1, 2, 3, 4], [0.1, 0.2, 0.1, 0.1], [0, 0, 0, 0]], ids=str)
+def test_the_compiled_fedavg_is_fedavg(broken, weights):
+    values = stream(3, purpose="choice").normal(12).reshape(4, 3)
+    if broken is not None:
+        values[2, 1] = broken
+    updates = values, np.array(weights)
+    assert np.allclose(
+        compiled_fedavg(*updates, num_byzantine=1), FedAvg()(*updates, num_byzantine=1), rtol=1e-13, atol=0
+    )

@@ -22,6 +22,26 @@ def distance(one: Array, other: Array) -> float:
 
 
 @kernel
+def weighted_mean(rows: Array, weights: Array, mean: Array) -> bool:
+    """Fills mean [P] with the weighted mean of the rows; False where it is not finite or nothing has weight."""
+    together = 0.0
+    for i in range(weights.size):
+        together += weights[i]
+    if not together > 0.0:
+        return False
+    for p in range(mean.size):
+        mean[p] = 0.0
+    for i in range(weights.size):
+        for p in range(mean.size):
+            mean[p] += weights[i] * rows[i, p]
+    finite = True
+    for p in range(mean.size):
+        mean[p] /= together
+        finite = finite and math.isfinite(mean[p])
+    return finite
+
+
+@kernel
 def trimmed_mean(rows: Array, trim: int, column: Array, mean: Array) -> None:
     """Fills mean [P]: per coordinate, without the `trim` lowest and highest values."""
     count = column.size

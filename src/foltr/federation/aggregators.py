@@ -14,6 +14,7 @@ Sums run over the clients in their order, never in an order that depends on thre
 Differs from the paper: nothing.
 """
 
+import math
 from typing import Any, ClassVar, Literal, Protocol
 
 import msgspec
@@ -81,7 +82,7 @@ def minority(n: int) -> int:
 def weighted_mean(values: Array, weights: Array) -> Array:
     """[P] mean of the finite rows of values [n, P]; zero where nothing has weight."""
     total = weighted_sum(values, weights)
-    if len(values) == 0 or not np.isfinite(total).all():  # a row is not finite, or the sum overflows
+    if len(values) == 0 or not _all_finite(total):  # a row is not finite, or the sum overflows
         values, weights, _ = finite_rows(values, weights, 0)
         total = weighted_sum(values, weights)
     together = float(np.add.reduce(weights))
@@ -103,9 +104,13 @@ def finite_rows(values: Array, weights: Array, num_byzantine: int) -> tuple[Arra
     attackers were assumed, n - 1 clients with m - 1 attackers satisfy the bound that n clients with m did.
     """
     rows = np.ascontiguousarray(values, dtype=np.float64)
-    numbers: Array = np.isfinite(rows)
-    if numbers.size == 0 or numbers.item(numbers.argmin()):  # the first False, if any: twice as fast as all()
+    if _all_finite(rows):
         return rows, weights, num_byzantine
-    finite = np.asarray(numbers.all(axis=1))
+    finite = np.asarray(np.isfinite(rows).all(axis=1))
     left_out = len(rows) - int(np.count_nonzero(finite))
     return rows[finite], np.asarray(weights)[finite], max(0, num_byzantine - left_out)
+
+
+def _all_finite(values: Array) -> bool:
+    """False if a value is NaN or infinite, or so large that its square is: the cheapest test there is."""
+    return math.isfinite(np.vdot(values, values))

@@ -22,4 +22,6 @@ def mean_and_stddev(rows: Array) -> tuple[Array, Array]:
 
 def same_for_all(view: AttackView, row: Array) -> Array:
     """[num_attackers, P] every attacker sends the same row [P]."""
-    return np.tile(row, (view.num_attackers, 1))
+    rows = np.empty((view.num_attackers, len(row)))
+    rows[:] = row
+    return rows

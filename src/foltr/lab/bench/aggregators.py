@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any
 
 from foltr import registry
-from foltr.federation.aggregators import aggregator_kind
 from foltr.lab.bench.stopwatch import timed
+from foltr.lab.simulation.rounds import compiled_aggregator
 from foltr.rng import stream
 from foltr.types import Array
 
@@ -54,4 +54,4 @@ def _round(name: str, clients: int, parameters: int, num_byzantine: int) -> Call
     draws = stream(1, purpose="choice")
     deltas = draws.skip(parameters).normal(clients * parameters).reshape(clients, parameters)
     weights = draws.integers(5, clients) + 1
-    return partial(aggregator_kind(name)(), deltas, weights, num_byzantine=num_byzantine)
+    return partial(compiled_aggregator(name), deltas, weights, num_byzantine=num_byzantine)

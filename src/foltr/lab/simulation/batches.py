@@ -39,6 +39,7 @@ class Batches(NamedTuple):
     data: Collection
     users: ClickTables
     ranker: RankerRecord
+    step: PdgdStep
     workspaces: list[Workspace]  # one a thread
     threads: ThreadPoolExecutor | None
 
@@ -50,19 +51,11 @@ class Batches(NamedTuple):
     def train(
         self, parameters: Array, prepared: PreparedCohort, *, round: int, first_step: int = 0, summed: bool = False
     ) -> tuple[Array, OnlineMetrics]:
-        learner, task = self.task.learner, self.task
-        assert isinstance(learner, Pdgd)
         starts = parameters if parameters.ndim == 2 else parameters[None]  # [1 or clients, P]
         trained = np.empty((len(prepared.clients), starts.shape[1]))
         online = OnlineMetrics(*np.empty((2, prepared.interactions)))
-        where = Address(task.seed, round, first_step)
-        step = PdgdStep(
-            learner.learning_rate,
-            learner.negatives == "all-shown",
-            learner.prox_mu,
-            getattr(task.privacy, "radius", 0.0),
-            summed,
-        )
+        where = Address(self.task.seed, round, first_step)
+        step = self.step._replace(summed=True) if summed else self.step
 
         def part(workspace: Workspace, cohort: Cohort, rows: slice) -> None:
             own = starts if len(starts) == 1 else starts[rows]
@@ -132,9 +125,16 @@ def batches(task: Task, threads: int = 1) -> Batches:
         collection_of(train, task.grades),
         users,
         ranker,
+        _step(task),
         [workspace_for(longest, k, hidden_units(ranker), size) for _ in range(threads)],
         ThreadPoolExecutor(threads) if threads > 1 else None,
     )
+
+
+def _step(task: Task) -> PdgdStep:
+    learner = task.learner if isinstance(task.learner, Pdgd) else Pdgd()  # others do not train by this kernel
+    clip = getattr(task.privacy, "radius", 0.0)
+    return PdgdStep(learner.learning_rate, learner.negatives == "all-shown", learner.prox_mu, clip)
 
 
 def _objective(task: Task, k: int) -> Objective:
