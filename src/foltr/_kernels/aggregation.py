@@ -8,7 +8,7 @@ from foltr._kernels.compile import kernel
 from foltr._kernels.sorting import median, sort, weighted_median
 from foltr.types import Array
 
-_SMOOTHING = 1e-6  # of the typical distance; nearer clients attraction no harder than from there
+_SMOOTHING = 1e-6  # of the typical distance; nearer clients pull no harder than from there
 _TOLERANCE = 1e-8
 _STEPS = 1000
 
@@ -161,7 +161,8 @@ def weiszfeld(rows: Array, weights: Array, workspace: Array, following: Array, p
     """Fills point [P] with the geometric median. workspace [3, n], following [P]."""
     count, distances, attraction = weights.size, workspace[0], workspace[2]
     typical = _start_at_median(rows, weights, workspace, point)
-    if typical == 0.0 or typical == np.inf:  # half of the weight is here, which is the end; or nothing can be compared
+    # half of the weight is here, which is the end; or nothing can be compared; or nobody has weight
+    if typical == 0.0 or typical == np.inf or weights.sum() == 0.0:
         return
     moved = np.inf
     for _ in range(_STEPS):
@@ -174,8 +175,6 @@ def weiszfeld(rows: Array, weights: Array, workspace: Array, following: Array, p
         for i in range(count):
             attraction[i] = weights[i] * (nearest / distances[i])
             total += attraction[i]
-        if total == 0.0:  # nobody has weight
-            return
         for p in range(point.size):
             following[p] = 0.0
         for i in range(count):
@@ -205,7 +204,7 @@ def _start_at_median(rows: Array, weights: Array, workspace: Array, point: Array
 def _end_on_client(rows: Array, weights: Array, distances: Array, force: Array, point: Array) -> None:
     """Moves onto the nearest client if that is the minimum (Kuhn 1973), towards which Weiszfeld's steps only creep.
 
-    It is where all others together attraction less than the client's own weight.
+    It is where all others together pull less than the client's own weight.
     """
     nearest = 0
     for i in range(weights.size):

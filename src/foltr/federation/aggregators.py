@@ -113,4 +113,5 @@ def finite_rows(values: Array, weights: Array, num_byzantine: int) -> tuple[Arra
 
 def _all_finite(values: Array) -> bool:
     """False if a value is NaN or infinite, or so large that its square is: the cheapest test there is."""
-    return math.isfinite(np.vdot(values, values))
+    flat = values.ravel()
+    return math.isfinite(flat.dot(flat))
