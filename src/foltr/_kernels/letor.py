@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foltr._kernels.compile import callee, kernel
+from foltr._kernels.compile import callee, inlined, kernel
 from foltr.types import Array
 
 (
@@ -121,6 +121,19 @@ def _query_id(text: Array, at: int) -> tuple[int, int, bool]:
     return -value if negative else value, at, at > first and _ends(text[at])
 
 
+@inlined
+def _digits(text: Array, at: int, value: int) -> tuple[int, int]:
+    """A number continued by the digits from `at` on, and how many there are."""
+    count = 0
+    while True:
+        digit = text[at + count] - _ZERO
+        if digit < 0 or digit > 9:
+            break
+        value = value * 10 + digit
+        count += 1
+    return value, count
+
+
 class Form(NamedTuple):
     """What a line must be."""
 
@@ -198,29 +211,16 @@ def scan(
                 return row, at, line, TWICE, started
             seen[feature] = line + 1
             at += 1
-            # the common case, digits and perhaps a dot, without a call
+            # the common case: digits and perhaps a dot
             first = at
             negative = text[at] == _MINUS
             if negative:
                 at += 1
-            digits_from, places, mantissa = at, 0, 0
-            while True:
-                digit = text[at] - _ZERO
-                if digit < 0 or digit > 9:
-                    break
-                mantissa = mantissa * 10 + digit
-                at += 1
-            whole = at - digits_from
+            mantissa, whole = _digits(text, at, 0)
+            at, places = at + whole, 0
             if text[at] == _DOT:
-                at += 1
-                digits_from = at
-                while True:
-                    digit = text[at] - _ZERO
-                    if digit < 0 or digit > 9:
-                        break
-                    mantissa = mantissa * 10 + digit
-                    at += 1
-                places = at - digits_from
+                mantissa, places = _digits(text, at + 1, mantissa)
+                at += 1 + places
             if _ends(text[at]) and 0 < whole + places <= _DIGITS:
                 value = float(mantissa)
                 if places > 0:

@@ -5,12 +5,16 @@ are relative to the round's model, as aggregators get them; an attack that is de
 subtracts it again. `foltr.testing.check_attack` tests the contract.
 """
 
-from typing import ClassVar, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Annotated, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
+
+import msgspec
+import numpy as np
 
 from foltr.rng import Stream
 from foltr.types import Array
 
 Knowledge: TypeAlias = Literal["full", "partial"]
+NumAttackers: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class AttackView(NamedTuple):
@@ -38,3 +42,19 @@ class Attack(Protocol):
     def craft(self, view: AttackView) -> Array:
         """[num_attackers, P] deltas of the attackers only."""
         ...
+
+
+def own_deltas(view: AttackView) -> Array:
+    """[num_attackers, P] what the attackers would have sent."""
+    return view.deltas[: view.num_attackers].copy()
+
+
+def known_deltas(view: AttackView) -> Array:
+    """[k, P] Full: everybody's honest delta. Partial: the attackers' own."""
+    known = view.deltas if view.knowledge == "full" else view.deltas[: view.num_attackers]
+    return np.ascontiguousarray(known, dtype=np.float64)
+
+
+def same_for_all(view: AttackView, row: Array) -> Array:
+    """[num_attackers, P] every attacker sends the same row [P]."""
+    return np.tile(row, (view.num_attackers, 1))
