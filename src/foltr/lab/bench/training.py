@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from foltr._kernels.bandwidth import dot_products
+from foltr._kernels.rankers import dot_products
 from foltr.clicks import Users, click_model
 from foltr.federation.schedule import Members
 from foltr.lab.bench import numpy_reference
