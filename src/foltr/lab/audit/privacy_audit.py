@@ -20,7 +20,7 @@ from foltr.lab.audit import membership
 from foltr.lab.audit.click_guessing import GUESSES, guessed
 from foltr.lab.audit.messages import Messages, contributors_of, full_lists, send
 from foltr.lab.audit.neighbouring_datasets import epsilon_bounds
-from foltr.lab.data.dataset import Fold
+from foltr.lab.data.catalog import Fold
 from foltr.lab.simulation.population import load
 from foltr.lab.simulation.task import Federated
 from foltr.lab.spec.setting import Setting, stored

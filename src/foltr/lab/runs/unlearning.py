@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from foltr.errors import SpecError
-from foltr.lab.data.dataset import Fold
+from foltr.lab.data.catalog import Fold
 from foltr.lab.simulation.click_logs import log_engine, log_of, recorder
 from foltr.lab.simulation.engines import engine_for, has_kernels
 from foltr.lab.simulation.evaluation import EVALUATED, Progress, RunResult, offline_quality
