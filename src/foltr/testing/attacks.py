@@ -1,4 +1,4 @@
-"""The contract of attacks (see `lab.attacks.view`), run on a class."""
+"""The contract of attacks (see `lab.attacks.attack`), run on a class."""
 
 from collections.abc import Iterator
 from typing import Any, get_args
@@ -6,7 +6,7 @@ from typing import Any, get_args
 import numpy as np
 
 from foltr import registry
-from foltr.lab.attacks.view import AttackView, Knowledge
+from foltr.lab.attacks.attack import AttackView, Knowledge
 from foltr.rng import stream
 from foltr.testing.laws import copies, demand, demand_unchanged
 from foltr.types import Array

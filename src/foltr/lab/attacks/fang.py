@@ -32,7 +32,7 @@ import numpy as np
 
 from foltr._kernels.attacks import draw_beyond, mean_and_stddev, search_lambda
 from foltr.federation.krum import pairwise_distances
-from foltr.lab.attacks.view import AttackView, Knowledge, NumAttackers, known_deltas, own_deltas, same_for_all
+from foltr.lab.attacks.attack import AttackView, Knowledge, NumAttackers, known_deltas, own_deltas, same_for_all
 from foltr.types import Array
 
 

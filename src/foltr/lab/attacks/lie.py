@@ -18,7 +18,7 @@ from typing import ClassVar
 import msgspec
 
 from foltr._kernels.attacks import mean_and_stddev
-from foltr.lab.attacks.view import AttackView, Knowledge, NumAttackers, known_deltas, own_deltas, same_for_all
+from foltr.lab.attacks.attack import AttackView, Knowledge, NumAttackers, known_deltas, own_deltas, same_for_all
 from foltr.types import Array
 
 

@@ -17,7 +17,7 @@ import msgspec
 
 from foltr._kernels import attacks
 from foltr.federation.krum import pairwise_distances
-from foltr.lab.attacks.view import AttackView, Knowledge, NumAttackers, known_deltas, own_deltas, same_for_all
+from foltr.lab.attacks.attack import AttackView, Knowledge, NumAttackers, known_deltas, own_deltas, same_for_all
 from foltr.types import Array
 
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import msgspec
 
-from foltr.lab.attacks.view import AttackView, Knowledge, NumAttackers, own_deltas
+from foltr.lab.attacks.attack import AttackView, Knowledge, NumAttackers, own_deltas
 from foltr.types import Array
 
 REPLACEMENT = 2.0  # z

@@ -11,7 +11,7 @@ from typing import Any
 
 from foltr import registry
 from foltr.federation.aggregators import aggregator_kind
-from foltr.lab.bench.stopwatch import timed
+from foltr.lab.bench.training import timed
 from foltr.rng import stream
 from foltr.types import Array
 

@@ -10,8 +10,7 @@ from foltr.lab.bench.aggregators import measure_aggregators
 from foltr.lab.bench.parsing import measure_parse
 from foltr.lab.bench.processes import measure_client_path, measure_compiling, measure_plain_loops
 from foltr.lab.bench.secagg import SIZES, measure_secagg
-from foltr.lab.bench.stopwatch import interleaved
-from foltr.lab.bench.training import SHAPES, SMOKE, measure_training
+from foltr.lab.bench.training import SHAPES, SMOKE, interleaved, measure_training
 from foltr.lab.data import synthetic
 from foltr.lab.simulation import compiled
 from foltr.lab.simulation.evaluation import offline_quality
