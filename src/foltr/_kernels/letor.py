@@ -1,10 +1,12 @@
-"""The inner loop of the LETOR reader: bytes of whole lines in, rows of numbers out.
+"""The inner loops of reading a collection: bytes of whole LETOR lines in, rows of numbers out; and their scaling.
 
 `scan` fills rows until the text or the rows run out, or until a line is wrong. It says where it stopped, how
-many rows and lines it took, and what is wrong at which byte; `letor` turns that into words.
+many rows and lines it took, and what is wrong at which byte; `lab.data.letor` turns that into words.
 
 A number is the float32 nearest to its decimal text, unless that lies within one part in 10^15 of the middle
 between two float32 numbers: then it may be the other of the two.
+
+`standardise` and `scale_queries` scale features in place; see `lab.data.normalize`.
 """
 
 import math
@@ -267,3 +269,27 @@ def widest(text: Array) -> int:
             highest = max(highest, current)
         current = 0 if letter in (_SPACE, _TAB, _LINE) else -1
     return highest
+
+
+@kernel
+def standardise(features: Array, centre: Array, scale: Array) -> None:
+    for row in range(features.shape[0]):
+        for column in range(features.shape[1]):
+            features[row, column] = (features[row, column] - centre[column]) * scale[column]
+
+
+@kernel
+def scale_queries(features: Array, offsets: Array, low: Array, high: Array) -> None:
+    width = features.shape[1]
+    for query in range(offsets.size - 1):
+        first, last = offsets[query], offsets[query + 1]
+        for column in range(width):
+            low[column], high[column] = np.inf, -np.inf
+        for row in range(first, last):
+            for column in range(width):
+                low[column] = min(low[column], features[row, column])
+                high[column] = max(high[column], features[row, column])
+        for row in range(first, last):
+            for column in range(width):
+                span = high[column] - low[column]
+                features[row, column] = (features[row, column] - low[column]) / span if span > 0.0 else 0.0

@@ -10,9 +10,9 @@ import math
 import numpy as np
 
 from foltr._kernels.compile import callee
-from foltr._kernels.exponential import exp_of_nonpositive
 from foltr._kernels.rng import Stream, uniform_at
 from foltr._kernels.simd import exponential_race, highest, mass_above, smallest_k
+from foltr._kernels.simd.elementary import exp_of_nonpositive
 from foltr._kernels.simd.lanes import BLOCK, GROUP, LANES, PLACE_BITS, SMALLEST
 from foltr._kernels.workspace import Ahead, Workspace, fetch
 from foltr.types import Array
@@ -39,10 +39,7 @@ def draw_list(count: int, k: int, stream: Stream, position: int, workspace: Work
             first, scores, shift, word + np.uint64(first) * np.uint64(stride), np.uint64(stride), mass, keys
         )
     fetch(coming, blocks)
-    last = -1.0
-    for rank in range(0, k, SMALLEST):
-        smallest_k(keys, groups, last, workspace.smallest[rank:])
-        last = workspace.smallest[min(rank + SMALLEST, k) - 1]
+    last = find_smallest(keys, groups, k, workspace)
     remaining = mass_above(mass, keys, (count + LANES - 1) // LANES, last)
     digits, underflow = workspace.smallest.view(np.int64), False
     for rank in range(k - 1, -1, -1):
@@ -55,6 +52,16 @@ def draw_list(count: int, k: int, stream: Stream, position: int, workspace: Work
         workspace.shifts[rank] = shift
     if underflow:
         draw_across_scales(count, k, stream, position, workspace)
+
+
+@callee
+def find_smallest(keys: Array, groups: int, k: int, workspace: Workspace) -> float:
+    """Fills the k smallest keys in order; returns the last of them."""
+    last = -1.0
+    for rank in range(0, k, SMALLEST):
+        smallest_k(keys, groups, last, workspace.smallest[rank:])
+        last = workspace.smallest[min(rank + SMALLEST, k) - 1]
+    return last
 
 
 @callee
@@ -93,10 +100,7 @@ def best_list(count: int, k: int, workspace: Workspace) -> None:
         digits[i] = (digits[i] & ~np.int64(PLACE_BITS)) | i
     for i in range(count, groups * GROUP):
         keys[i] = np.inf
-    last = -1.0
-    for rank in range(0, k, SMALLEST):
-        smallest_k(keys, groups, last, workspace.smallest[rank:])
-        last = workspace.smallest[min(rank + SMALLEST, k) - 1]
+    last = find_smallest(keys, groups, k, workspace)
     if not (last < np.inf and _in_order(count, k, workspace)):
         top_list(scores, count, k, ranking)
 

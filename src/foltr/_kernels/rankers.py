@@ -10,8 +10,8 @@ import numpy as np
 from numba.extending import overload
 
 from foltr._kernels.compile import CALLEE_OPTIONS, callee, inlined, kernel
-from foltr._kernels.exponential import sigmoid
 from foltr._kernels.simd import add_rows, dots, unit_sums
+from foltr._kernels.simd.elementary import sigmoid
 from foltr._kernels.simd.lanes import ROWS, UNITS
 from foltr._kernels.workspace import Workspace
 from foltr.types import Array

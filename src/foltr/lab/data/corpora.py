@@ -70,17 +70,11 @@ def load_corpus(name: str) -> Corpus:
 def load_folder(root: str | Path, *, name: str | None = None) -> Corpus:
     """The corpus in a folder of one of the two layouts."""
     folder = Path(root)
-    called = name or folder.name
-    json_files = packed(folder / "corpus.jsonl"), packed(folder / "queries.jsonl")
-    if all(json_files):
-        documents, queries = json_files
-        judged = _judgments(folder)
-        return assemble(called, json_documents(str(documents)), json_queries(str(queries)), judged)
-    trec_files = packed(folder / "doc-text.trec"), packed(folder / "query-text.trec")
-    if all(trec_files):
-        documents, queries = trec_files
-        judged = _judgments(folder)
-        return assemble(called, trec_documents(str(documents)), trec_topics(str(queries)), judged)
+    for files, read_documents, read_queries in _LAYOUTS:
+        documents, queries = (packed(folder / file) for file in files)
+        if documents and queries:
+            judged = _judgments(folder)
+            return assemble(name or folder.name, read_documents(str(documents)), read_queries(str(queries)), judged)
     raise DataError(f"{folder}: no known layout; looked for {_LOOKED_FOR} (each also as .gz, .xz, .bz2)")
 
 
@@ -188,3 +182,9 @@ def _grade(word: str, place: Place) -> int:
     if not (word.isascii() and word.isdecimal() and int(word) <= HIGHEST_GRADE):
         raise DataError(f"{place}: the grade {word!r} is not a whole number from 0 to {HIGHEST_GRADE}")
     return int(word)
+
+
+_LAYOUTS = (
+    (("corpus.jsonl", "queries.jsonl"), json_documents, json_queries),
+    (("doc-text.trec", "query-text.trec"), trec_documents, trec_topics),
+)
