@@ -8,7 +8,7 @@ __version__ = "0.1.0"
 # name -> module; imported at first use, so that a client stays light and the command line starts fast
 _PUBLIC: dict[str, str] = {
     "Dataset": "foltr.types",
-    "Fold": "foltr.lab.data.dataset",
+    "Fold": "foltr.lab.data.catalog",
     "FoltrError": "foltr.errors",
     "Interaction": "foltr.types",
     "Model": "foltr.types",

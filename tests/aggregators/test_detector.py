@@ -12,7 +12,7 @@ import pytest
 from foltr import registry
 from foltr.errors import SpecError
 from foltr.federation.detector import ALARM, WARM_UP, begin, observe, suspects
-from foltr.lab.attacks.transform import transform_of
+from foltr.lab.attacks.attack import transform_of
 from foltr.rng import stream
 from foltr.types import Updates
 

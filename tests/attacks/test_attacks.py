@@ -11,11 +11,10 @@ from scipy.stats import kstest, norm
 from foltr import registry
 from foltr.errors import SpecError
 from foltr.federation.aggregators import aggregator_kind
+from foltr.lab.attacks.attack import AttackView, check_num_attackers, transform_of
 from foltr.lab.attacks.fang import krum_lambda
 from foltr.lab.attacks.lie import largest_z
 from foltr.lab.attacks.min_max import largest_gamma
-from foltr.lab.attacks.transform import check_num_attackers, transform_of
-from foltr.lab.attacks.view import AttackView
 from foltr.rng import stream
 from foltr.testing import check_attack
 from foltr.types import Updates

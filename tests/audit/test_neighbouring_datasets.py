@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from foltr.lab.audit import neighbouring_datasets as datasets
+from foltr.lab.audit import epsilon as datasets
 from foltr.lab.audit.epsilon import lower_bound
 from foltr.privacy.accounting import epsilon
 from foltr.privacy.calibration import gaussian_epsilon

@@ -10,9 +10,8 @@ import pytest
 from rich.console import Console
 
 from foltr.lab.audit.click_guessing import GUESSES
-from foltr.lab.audit.neighbouring_datasets import epsilon_bounds
-from foltr.lab.audit.privacy_audit import audit, audit_run
-from foltr.lab.audit.privacy_audit_table import audit_tables
+from foltr.lab.audit.epsilon import epsilon_bounds
+from foltr.lab.audit.privacy_audit import audit, audit_run, audit_tables
 from foltr.lab.spec.setting import resolved
 from foltr.rng import stream
 

@@ -9,9 +9,8 @@ from decimal import Decimal, localcontext
 import numpy as np
 from scipy.stats import chisquare, norm
 
-from foltr._kernels.plackett_luce import draw_list
-from foltr._kernels.prefetching import ahead
-from foltr._kernels.workspace import workspace_for
+from foltr._kernels.lists import draw_list
+from foltr._kernels.workspace import ahead, workspace_for
 from foltr.federation.schedule import Members
 from foltr.rng import stream
 from foltr.types import Dataset

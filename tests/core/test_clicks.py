@@ -9,8 +9,7 @@ from by_hand import fit, pattern_probability, patterns, read_only
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foltr._kernels.clicks import click_list
-from foltr._kernels.cohort import Candidates, ClickTables
+from foltr._kernels.cohort import Candidates, ClickTables, click_list
 from foltr._kernels.workspace import workspace_for
 from foltr.clicks import USERS, ClickModel, ClickTable, Users, click_model, clicks_on
 from foltr.errors import SpecError

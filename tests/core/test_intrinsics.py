@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from scipy.stats import kstest
 
 from foltr._kernels import simd
-from foltr._kernels.aligned import LINE, aligned_zeros
 from foltr._kernels.compile import kernel
 from foltr._kernels.machine import USE_SIMD, simd_supported
 from foltr._kernels.simd import (
@@ -31,7 +30,7 @@ from foltr._kernels.simd import (
     unit_sums,
     weigh_pairs,
 )
-from foltr._kernels.simd.sizes import (
+from foltr._kernels.simd.lanes import (
     BLOCK,
     GROUP,
     LANES,
@@ -42,6 +41,7 @@ from foltr._kernels.simd.sizes import (
     SMALLEST,
     UNITS,
 )
+from foltr._kernels.workspace import LINE, aligned_zeros
 from foltr.rng import stream
 
 NAMES = (

@@ -9,10 +9,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import kstest
 
-from foltr._kernels.best_list import best_list, top_list
-from foltr._kernels.exponential import exp_of_nonpositive, sigmoid
+from foltr._kernels.lists import best_list, top_list
 from foltr._kernels.pdgd import scale_back
 from foltr._kernels.rankers import add_gradient, hidden_units, ranker_record, score_list
+from foltr._kernels.simd.elementary import exp_of_nonpositive, sigmoid
 from foltr._kernels.workspace import workspace_for
 from foltr.rankers import Linear, Mlp
 from foltr.rng import stream

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from foltr.errors import DataError, DataMissing, SpecError, StorageError
-from foltr.lab.data import catalog, layouts, letor
+from foltr.lab.data import catalog, letor, places
 from foltr.lab.data.published import COLLECTIONS
 
 
@@ -205,7 +205,7 @@ def test_a_broken_settings_file_is_named(own_folders):
 def test_a_damaged_archive_is_named(tmp_path):
     (tmp_path / "MSLR-WEB10K.zip").write_bytes(b"PK\x03\x04 cut short")
     with pytest.raises(DataError, match=r"MSLR-WEB10K\.zip: damaged or cut short"):
-        layouts.find(tmp_path)
+        places.find(tmp_path)
 
 
 def test_a_folder_that_went_away_is_missing_data(tmp_path):

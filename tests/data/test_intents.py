@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from foltr.errors import DataError, DataMissing, SpecError
-from foltr.lab.data import catalog, intents, intents_synthetic
+from foltr.lab.data import catalog, intents
 from foltr.rng import stream
 
 WIDTH = 42  # features of a line of clueweb09
@@ -113,8 +113,8 @@ def ndcg_at_10(scores, offsets, relevant):
 
 def test_the_synthetic_intents_conflict():
     """As the module says of 2,000 queries; here 600, so that a mean has an sd of about .01: abs=.05 is five of them."""
-    data, relevant = intents_synthetic.generate_intents(queries=600, seed=2)
-    tastes = intents_synthetic.tastes()
+    data, relevant = intents.generate_intents(queries=600, seed=2)
+    tastes = intents.tastes()
 
     def mean_of_intents(scores_of):
         return np.mean([ndcg_at_10(scores_of(intent), data.offsets, relevant[:, intent]) for intent in range(4)])
@@ -127,11 +127,11 @@ def test_the_synthetic_intents_conflict():
 
 
 def test_a_seed_is_one_synthetic_collection_of_any_size():
-    small, large = (intents_synthetic.generate_intents(queries=count, seed=5) for count in (6, 20))
+    small, large = (intents.generate_intents(queries=count, seed=5) for count in (6, 20))
     rows = len(small[0].labels)
     assert np.array_equal(small[0].features, large[0].features[:rows])
     assert np.array_equal(small[1], large[1][:rows])
-    assert not np.array_equal(intents_synthetic.generate_intents(queries=6, seed=6)[0].offsets, small[0].offsets)
+    assert not np.array_equal(intents.generate_intents(queries=6, seed=6)[0].offsets, small[0].offsets)
 
 
 def test_the_synthetic_collection_has_its_size_and_says_what_it_is():
@@ -152,7 +152,7 @@ def test_the_synthetic_collection_has_its_size_and_says_what_it_is():
         (lambda: intents.load_intents("synthetic-intents@x"), "with 5 or more"),
         (lambda: intents.load_intents("synthetic-intents", normalize="zscore"), "leave normalize out"),
         (lambda: intents.split_fold(intents.load_intents("synthetic-intents@5"), 6, seed=1), "there are 1 to 5"),
-        (lambda: intents_synthetic.generate_intents(queries=0), "at least 1"),
+        (lambda: intents.generate_intents(queries=0), "at least 1"),
     ],
 )
 def test_what_makes_no_sense_is_refused(call, says):

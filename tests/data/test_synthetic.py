@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 
 from foltr.errors import SpecError
 from foltr.lab.data import catalog, synthetic
-from foltr.lab.data.dataset import select
+from foltr.lab.data.catalog import select
 from foltr.rng import stream
 
 

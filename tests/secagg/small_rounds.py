@@ -11,9 +11,8 @@ from foltr.secagg import crypto as primitives
 from foltr.secagg import ring
 from foltr.secagg.client import answer, join
 from foltr.secagg.in_process import run_in_memory
-from foltr.secagg.messages import STAGES, Address, Envelope, send
+from foltr.secagg.messages import STAGES, Address, Envelope, Terms, context, registry, send
 from foltr.secagg.server import aggregate
-from foltr.secagg.terms import Terms, context, registry
 
 
 class Federation(NamedTuple):

@@ -10,8 +10,7 @@ from small_rounds import answers, content, federation, plain_sum, run, said, unt
 from foltr.errors import SecureAggregationError
 from foltr.secagg import crypto as primitives
 from foltr.secagg import messages
-from foltr.secagg.messages import STAGES
-from foltr.secagg.terms import to_set
+from foltr.secagg.messages import STAGES, to_set
 
 FED = federation(4, length=2, dropouts=0.25, corrupt=0.0)  # 3 neighbours each, threshold 2
 LIAR, OTHER, THIRD, LAST = FED.identities

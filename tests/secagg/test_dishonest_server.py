@@ -9,8 +9,7 @@ from small_rounds import answers, asked, content, federation, members, until
 from foltr.errors import SecureAggregationError
 from foltr.secagg import messages, shamir
 from foltr.secagg.client import answer
-from foltr.secagg.messages import REQUESTS, STAGES
-from foltr.secagg.terms import to_set
+from foltr.secagg.messages import REQUESTS, STAGES, to_set
 
 FED = federation(6, length=2, dropouts=0.17, corrupt=0.0)  # 5 neighbours each, threshold 3
 ME, OTHER, THIRD = 10, 13, 16

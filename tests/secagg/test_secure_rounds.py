@@ -14,8 +14,7 @@ from foltr.secagg import crypto as primitives
 from foltr.secagg import groups, messages, ring
 from foltr.secagg.client import join
 from foltr.secagg.in_process import run_in_memory
-from foltr.secagg.messages import STAGES
-from foltr.secagg.terms import Terms, registry, shape_of
+from foltr.secagg.messages import STAGES, Terms, registry, shape_of
 
 SEVEN = federation(7, dropouts=0.3, corrupt=0.0)  # 6 neighbours each, threshold 4
 WIDE = federation(6, length=3, bits=64, dropouts=0.17, corrupt=0.17)  # 5 neighbours each, threshold 4

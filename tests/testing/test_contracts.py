@@ -84,7 +84,7 @@ def test_a_right_aggregator_passes():
     ("call", "law"),
     [
         (drifting(), "the same updates give two results"),
-        (overwriting, "values given are changed"),
+        (overwriting, "changes the values"),
         (first, "order of clients matters"),
         (bounded, r"identical updates|scaling all values"),
         (halved, "identical updates do not give that update"),
@@ -177,7 +177,7 @@ def test_a_right_attack_passes():
     [
         (lambda self, view: view.deltas, {}, r"has the shape \(3, 5\), not \(0, 5\)"),
         (lambda self, view: view.deltas[: view.num_attackers] / 0.0, {}, "not finite"),
-        (overwriting_deltas, {}, "deltas of the view are changed"),
+        (overwriting_deltas, {}, "changes the deltas"),
         (lambda self, view: view.deltas[: view.num_attackers], {}, "a view of the deltas"),
         (unpredictable(), {}, "the same view gives two results"),
         (lambda self, view: np.tile(-view.deltas.mean(axis=0), (view.num_attackers, 1)), {}, "rows of others matter"),

@@ -6,7 +6,7 @@ from forgetting import collection, federation, interaction_of, learnt, learnt_sl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foltr._kernels.normalizers import weigh_list
+from foltr._kernels.lists import weigh_list
 from foltr._kernels.pdgd import pair_weights
 from foltr._kernels.workspace import workspace_for
 from foltr.clicks import Users

@@ -9,8 +9,8 @@ from forgetting import small
 from foltr.errors import SpecError
 from foltr.federation.personalization import LocalOnly
 from foltr.federation.schedule import random_cohort, round_robin_cohort
+from foltr.lab.runs.unlearning import check_forgetting, check_replacement
 from foltr.lab.simulation.task import Central, Federated
-from foltr.lab.spec.unlearning_checks import check_forgetting, check_replacement
 from foltr.learners.foltr_es import FoltrEs
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.mechanisms import Fpdgd

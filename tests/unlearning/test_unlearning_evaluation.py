@@ -8,9 +8,8 @@ from foltr.errors import SpecError
 from foltr.lab.runs.unlearning import METHODS, check_unlearning, exactly
 from foltr.lab.simulation.task import Federated
 from foltr.lab.spec.parse import setting
-from foltr.unlearning.costs import Cost, total_cost, walk
 from foltr.unlearning.evaluation import Request, direction_residual, episode, residual
-from foltr.unlearning.replay import federate, history_of, negate, replay
+from foltr.unlearning.replay import Cost, federate, history_of, negate, replay, total_cost, walk
 
 TASK = small(Federated(6, 5, 40))
 FEDERATION = federation(TASK)

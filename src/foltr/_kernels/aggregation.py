@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from foltr._kernels.compile import kernel
+from foltr._kernels.compile import kernel, ordered_kernel
 from foltr._kernels.sorting import median, sort, weighted_median
 from foltr.types import Array
 
@@ -22,6 +22,15 @@ def distance(one: Array, other: Array) -> float:
 
 
 @kernel
+def all_finite(rows: Array) -> bool:
+    for i in range(rows.shape[0]):
+        for p in range(rows.shape[1]):
+            if not math.isfinite(rows[i, p]):
+                return False
+    return True
+
+
+@ordered_kernel
 def weighted_mean(rows: Array, weights: Array, mean: Array) -> bool:
     """Fills mean [P] with the weighted mean of the rows; False where it is not finite or nothing has weight."""
     together = 0.0

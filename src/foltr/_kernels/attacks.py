@@ -16,6 +16,13 @@ SMALLEST = 1e-5  # of lambda; where the paper's search gives up
 STRETCH = 2.0  # b
 
 
+def mean_and_stddev(rows: Array) -> tuple[Array, Array]:
+    """Per coordinate. The standard deviation is that of these rows (divided by n), so it is 0 for a single one."""
+    mean, stddev = np.empty(rows.shape[1]), np.empty(rows.shape[1])
+    moments(rows, mean, stddev)
+    return mean, stddev
+
+
 @kernel
 def moments(rows: Array, mean: Array, stddev: Array) -> None:
     """Fills mean and stddev [P] of rows [k, P]; the standard deviation divides by k."""

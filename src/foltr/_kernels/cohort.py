@@ -1,4 +1,8 @@
-"""Who trains on what in one round, as records that kernels take, and what kernels of all learners share."""
+"""Who trains on what in one round, as records that kernels take, and what kernels of all learners share.
+
+Clicks on a displayed list come from the same uniform numbers as in `foltr.clicks.clicks_on`: rank r of an interaction
+uses two, the first decides the click, the second whether the user stops after it.
+"""
 
 from typing import NamedTuple
 
@@ -7,6 +11,7 @@ import numpy as np
 from foltr._kernels.compile import callee, inlined
 from foltr._kernels.metrics import ideal_dcg
 from foltr._kernels.rng import QUERIES, USERS, Stream, address, uniform_at
+from foltr._kernels.workspace import Workspace
 from foltr.metrics import gain_table
 from foltr.types import DRAWN, Array, Dataset
 
@@ -121,3 +126,18 @@ def first_click(clicks: Array, k: int) -> float:
     for rank in range(min(k, 10) - 1, -1, -1):  # from below, because no processor predicts where it is
         first = rank + 1.0 if clicks[rank] else first
     return 1.0 / first
+
+
+@callee
+def click_list(
+    labels: Array, listed: Candidates, users: ClickTables, user: int, stream: Stream, position: int,
+    workspace: Workspace,
+) -> None:  # fmt: skip
+    """Fills the clicks of a user on the documents listed.first + ranking[0 .. k]."""
+    click, stop = users.click[user], users.stop[user]
+    looking = True
+    for rank in range(listed.k):  # without a branch on the draws, which no processor predicts
+        grade = labels[listed.first + workspace.ranking[rank]]
+        clicked = looking & (uniform_at(stream[0], stream[1], position + 2 * rank) < click[rank, grade])
+        workspace.clicks[rank] = clicked
+        looking &= not (clicked & (uniform_at(stream[0], stream[1], position + 2 * rank + 1) < stop[grade]))

@@ -34,7 +34,16 @@ CALLEE_OPTIONS = {**_OPTIONS, "no_cpython_wrapper": True}
 
 def kernel(function: Function) -> Function:
     """Compile `function` to machine code at its first call."""
-    compiled = numba.njit(**_OPTIONS)(function)
+    return _compiled(function, _OPTIONS)
+
+
+def ordered_kernel(function: Function) -> Function:
+    """The same with sums in the order in which they are written: equal to NumPy's to the bit."""
+    return _compiled(function, {**_OPTIONS, "fastmath": False})
+
+
+def _compiled(function: Function, options: dict[str, Any]) -> Function:
+    compiled = numba.njit(**options)(function)
     compiled._cache = KernelCache(function)
     compile_signature = compiled.compile
 

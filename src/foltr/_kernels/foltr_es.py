@@ -2,27 +2,25 @@
 
 from typing import NamedTuple
 
-from foltr._kernels.aligned import aligned_zeros
-from foltr._kernels.best_list import best_list
-from foltr._kernels.clicks import click_list
 from foltr._kernels.cohort import (
     Address,
     ClickTables,
     Cohort,
     Collection,
     candidates_of,
+    click_list,
     drawn_query,
     first_click,
     list_ndcg,
     user_at,
 )
 from foltr._kernels.compile import ZERO, callee, kernel
-from foltr._kernels.prefetching import ahead, fetch
+from foltr._kernels.lists import best_list
 from foltr._kernels.rankers import RankerRecord, score_list
 from foltr._kernels.rng import CLICKS, PERTURBATION, PRIVATISE, QUERIES, Stream, address, uniform_at
 from foltr._kernels.simd import fill_normals
-from foltr._kernels.simd.sizes import NORMALS
-from foltr._kernels.workspace import Workspace
+from foltr._kernels.simd.lanes import NORMALS
+from foltr._kernels.workspace import Workspace, ahead, aligned_zeros, fetch
 from foltr.types import Array
 
 

@@ -1,10 +1,12 @@
-"""The inner loop of the LETOR reader: bytes of whole lines in, rows of numbers out.
+"""The inner loops of reading a collection: bytes of whole LETOR lines in, rows of numbers out; and their scaling.
 
 `scan` fills rows until the text or the rows run out, or until a line is wrong. It says where it stopped, how
-many rows and lines it took, and what is wrong at which byte; `letor` turns that into words.
+many rows and lines it took, and what is wrong at which byte; `lab.data.letor` turns that into words.
 
 A number is the float32 nearest to its decimal text, unless that lies within one part in 10^15 of the middle
 between two float32 numbers: then it may be the other of the two.
+
+`standardise` and `scale_queries` scale features in place; see `lab.data.normalize`.
 """
 
 import math
@@ -12,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foltr._kernels.compile import callee, kernel
+from foltr._kernels.compile import callee, inlined, kernel
 from foltr.types import Array
 
 (
@@ -121,6 +123,19 @@ def _query_id(text: Array, at: int) -> tuple[int, int, bool]:
     return -value if negative else value, at, at > first and _ends(text[at])
 
 
+@inlined
+def _digits(text: Array, at: int, value: int) -> tuple[int, int]:
+    """A number continued by the digits from `at` on, and how many there are."""
+    count = 0
+    while True:
+        digit = text[at + count] - _ZERO
+        if digit < 0 or digit > 9:
+            break
+        value = value * 10 + digit
+        count += 1
+    return value, count
+
+
 class Form(NamedTuple):
     """What a line must be."""
 
@@ -198,29 +213,16 @@ def scan(
                 return row, at, line, TWICE, started
             seen[feature] = line + 1
             at += 1
-            # the common case, digits and perhaps a dot, without a call
+            # the common case: digits and perhaps a dot
             first = at
             negative = text[at] == _MINUS
             if negative:
                 at += 1
-            digits_from, places, mantissa = at, 0, 0
-            while True:
-                digit = text[at] - _ZERO
-                if digit < 0 or digit > 9:
-                    break
-                mantissa = mantissa * 10 + digit
-                at += 1
-            whole = at - digits_from
+            mantissa, whole = _digits(text, at, 0)
+            at, places = at + whole, 0
             if text[at] == _DOT:
-                at += 1
-                digits_from = at
-                while True:
-                    digit = text[at] - _ZERO
-                    if digit < 0 or digit > 9:
-                        break
-                    mantissa = mantissa * 10 + digit
-                    at += 1
-                places = at - digits_from
+                mantissa, places = _digits(text, at + 1, mantissa)
+                at += 1 + places
             if _ends(text[at]) and 0 < whole + places <= _DIGITS:
                 value = float(mantissa)
                 if places > 0:
@@ -267,3 +269,27 @@ def widest(text: Array) -> int:
             highest = max(highest, current)
         current = 0 if letter in (_SPACE, _TAB, _LINE) else -1
     return highest
+
+
+@kernel
+def standardise(features: Array, centre: Array, scale: Array) -> None:
+    for row in range(features.shape[0]):
+        for column in range(features.shape[1]):
+            features[row, column] = (features[row, column] - centre[column]) * scale[column]
+
+
+@kernel
+def scale_queries(features: Array, offsets: Array, low: Array, high: Array) -> None:
+    width = features.shape[1]
+    for query in range(offsets.size - 1):
+        first, last = offsets[query], offsets[query + 1]
+        for column in range(width):
+            low[column], high[column] = np.inf, -np.inf
+        for row in range(first, last):
+            for column in range(width):
+                low[column] = min(low[column], features[row, column])
+                high[column] = max(high[column], features[row, column])
+        for row in range(first, last):
+            for column in range(width):
+                span = high[column] - low[column]
+                features[row, column] = (features[row, column] - low[column]) / span if span > 0.0 else 0.0

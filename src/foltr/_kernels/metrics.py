@@ -6,10 +6,10 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from foltr._kernels.aligned import aligned_zeros
 from foltr._kernels.compile import callee, inlined, kernel
 from foltr._kernels.simd import fill_keys, highest_in_lanes
-from foltr._kernels.simd.sizes import LANES, SCORE_PLACE_BITS
+from foltr._kernels.simd.lanes import LANES, SCORE_PLACE_BITS
+from foltr._kernels.workspace import aligned_zeros
 from foltr.metrics import gain_table
 from foltr.types import Array
 

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numba.extending import overload
 
-from foltr._kernels.compile import CALLEE_OPTIONS, callee, inlined
-from foltr._kernels.exponential import sigmoid
+from foltr._kernels.compile import CALLEE_OPTIONS, callee, inlined, kernel
 from foltr._kernels.simd import add_rows, dots, unit_sums
-from foltr._kernels.simd.sizes import ROWS, UNITS
+from foltr._kernels.simd.elementary import sigmoid
+from foltr._kernels.simd.lanes import ROWS, UNITS
 from foltr._kernels.workspace import Workspace
 from foltr.types import Array
 
@@ -187,3 +187,20 @@ def add_gradient(
     Of the first `count` ranks, whose features begin at `workspace.rows`.
     """
     _add_gradient(features, count, theta, ranker, workspace, out)
+
+
+@kernel
+def dot_products(features: Array, offsets: Array, order: Array, theta: Array, scores: Array) -> float:
+    """A pass over lists that only scores them: what memory allows, for the benchmark of training."""
+    total = 0.0
+    for k in range(order.size):
+        first = offsets[order[k]]
+        count = offsets[order[k] + 1] - first
+        for document in range(count):
+            row = features[first + document]
+            score = 0.0
+            for j in range(row.size):
+                score += np.float64(row[j]) * theta[j]
+            scores[document] = score
+        total += scores[0]
+    return total

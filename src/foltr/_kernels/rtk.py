@@ -18,7 +18,7 @@ import numpy as np
 
 from foltr._kernels.compile import inlined, kernel
 from foltr._kernels.rng import mix
-from foltr._kernels.sketches import median
+from foltr._kernels.sorting import median
 from foltr.types import Array
 
 MAX_COUNT = 65_535  # of an entry of a sample

@@ -4,6 +4,7 @@ import numpy as np
 
 from foltr._kernels.compile import kernel
 from foltr._kernels.rng import mix
+from foltr._kernels.sorting import median
 from foltr.types import Array
 
 
@@ -53,15 +54,3 @@ def row_minima(cells: Array, columns: Array, estimates: Array) -> None:
             for row in range(1, columns.shape[1]):
                 smallest = min(smallest, cells[document, row, columns[term, row]])
             estimates[document, term] = smallest
-
-
-@kernel
-def median(values: Array, count: int) -> float:
-    """Of the first `count` values, which get sorted; of an even number the mean of the two central ones."""
-    for i in range(1, count):
-        value, at = values[i], i
-        while at > 0 and values[at - 1] > value:
-            values[at] = values[at - 1]
-            at -= 1
-        values[at] = value
-    return 0.5 * (values[(count - 1) // 2] + values[count // 2])

@@ -1,12 +1,32 @@
-"""Arrays for kernels to work in; one workspace for each thread, allocated once."""
+"""Memory of kernels: arrays on lines of the processor's cache, workspaces of them, and features fetched ahead.
 
+Each thread has one workspace, allocated once.
+"""
+
+import math
 from typing import NamedTuple
 
 import numpy as np
 
-from foltr._kernels.aligned import aligned_zeros
-from foltr._kernels.simd.sizes import BLOCK, GROUP, LANES, NORMALS, ROWS, SMALLEST, UNITS
+from foltr._kernels.compile import callee
+from foltr._kernels.simd import prefetch
+from foltr._kernels.simd.lanes import BLOCK, GROUP, LANES, NORMALS, ROWS, SMALLEST, UNITS
 from foltr.types import Array
+
+LINE = 64  # bytes of the processor's cache that move together
+_FEATURES = LINE // 4  # of a line
+_PORTION = 16 * _FEATURES  # as many as a processor waits for at a time
+
+
+def aligned_zeros(*shape: int, dtype: type = np.float64) -> Array:
+    """Zeros that begin on a line of the cache and share none with other arrays: threads do not slow each other down.
+
+    The memory behind the array up to the end of its last line belongs to it as well.
+    """
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    buffer = np.zeros(-(-size // LINE) * LINE + LINE, np.uint8)
+    begin = -buffer.ctypes.data % LINE
+    return buffer[begin : begin + size].view(dtype).reshape(shape)
 
 
 class Workspace(NamedTuple):
@@ -71,3 +91,25 @@ def workspace_for(longest: int, k: int, hidden: int, size: int) -> Workspace:
 def _multiple(count: int, of: int) -> int:
     """As many or more, to a multiple."""
     return -(-count // of) * of
+
+
+class Ahead(NamedTuple):
+    """Features of the next list."""
+
+    flat: Array
+    begin: int
+    end: int
+
+
+@callee
+def ahead(features: Array, first: int, last: int) -> Ahead:
+    """Documents first .. last."""
+    return Ahead(features.reshape(-1), first * features.shape[1], last * features.shape[1])
+
+
+@callee
+def fetch(coming: Ahead, portion: int) -> None:
+    """Prefetches a portion. Scoring needs no prefetch of its own: it reads in order, which processors predict."""
+    begin = coming.begin + portion * _PORTION
+    for line in range(begin, min(begin + _PORTION, coming.end), _FEATURES):
+        prefetch(coming.flat, line)

@@ -74,8 +74,7 @@ def plan(
 def audit(run: Run, json_: Json = False) -> None:
     """Attack a run's updates: click reconstruction, membership inference, lower bounds on epsilon."""
     require("lab")
-    from foltr.lab.audit.privacy_audit import audit_run
-    from foltr.lab.audit.privacy_audit_table import audit_tables
+    from foltr.lab.audit.privacy_audit import audit_run, audit_tables
     from foltr.lab.reporting.labels import label_name
     from foltr.lab.runs.card import finished
 

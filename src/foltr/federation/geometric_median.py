@@ -17,7 +17,8 @@ import msgspec
 import numpy as np
 
 from foltr._kernels import aggregation
-from foltr.federation.aggregators import finite_rows, minority
+from foltr.federation.aggregators import minority
+from foltr.federation.robust import finite_rows
 from foltr.types import Array
 
 

@@ -23,7 +23,8 @@ import msgspec
 import numpy as np
 
 from foltr._kernels import aggregation
-from foltr.federation.aggregators import finite_rows, minority
+from foltr.federation.aggregators import minority
+from foltr.federation.robust import finite_rows
 from foltr.types import Array
 
 _DIRECT = 64  # clients up to which every difference is computed; beyond that a matrix product is faster

@@ -17,7 +17,8 @@ import msgspec
 import numpy as np
 
 from foltr._kernels import aggregation
-from foltr.federation.aggregators import finite_rows, minority
+from foltr.federation import aggregators
+from foltr.federation.aggregators import minority
 from foltr.types import Array
 
 
@@ -64,6 +65,14 @@ class NormBounding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_
 
     def max_byzantine(self, n: int) -> int:
         return minority(n)
+
+
+def finite_rows(values: Array, weights: Array, num_byzantine: int) -> tuple[Array, Array, int]:
+    """`aggregators.finite_rows`; the usual case, in which all of them are finite, costs a kernel call."""
+    rows = np.ascontiguousarray(values, dtype=np.float64)
+    if aggregation.all_finite(rows):
+        return rows, weights, num_byzantine
+    return aggregators.finite_rows(rows, weights, num_byzantine)
 
 
 def _trimmed_mean(rows: Array, trim: int) -> Array:

@@ -8,7 +8,7 @@ al., "Secure single-server aggregation with (poly)logarithmic overhead" (CCS 202
     in_process.secure_sum    the whole protocol in one process
     groups                   a sum in each of several groups, for aggregators that compare groups
     ring                     numbers as fixed-point integers modulo a power of two
-    terms                    what server and clients agree on beforehand
+    messages                 what server and clients agree on beforehand, and what they send
 
 Claimed against an honest-but-curious server only: one that follows the protocol and tries to learn from what it sees,
 colluding with a share of the clients. docs/explanation-secure-aggregation.md has the threat model.

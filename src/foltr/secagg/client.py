@@ -25,8 +25,18 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from foltr.errors import SecureAggregationError, SpecError
 from foltr.secagg import crypto, graph, messages, ring, shamir
-from foltr.secagg.messages import REQUESTS, STAGES, Address, Direction, Stage
-from foltr.secagg.terms import Registry, Terms, context, from_set, shape_of
+from foltr.secagg.messages import (
+    REQUESTS,
+    STAGES,
+    Address,
+    Direction,
+    Registry,
+    Stage,
+    Terms,
+    context,
+    from_set,
+    shape_of,
+)
 from foltr.types import Array
 
 

@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from foltr.errors import SpecError
 from foltr.secagg.graph import FEWEST
+from foltr.secagg.messages import Registry, Terms
 from foltr.secagg.ring import Ring, decode
 from foltr.secagg.server import Replies, Requests, Sum, aggregate
-from foltr.secagg.terms import Registry, Terms
 from foltr.types import Array
 
 

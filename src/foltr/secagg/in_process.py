@@ -14,10 +14,9 @@ from foltr.errors import SecureAggregationError, SpecError
 from foltr.secagg.client import Client, answer, join
 from foltr.secagg.crypto import new_identity
 from foltr.secagg.graph import FEWEST
-from foltr.secagg.messages import STAGES, Direction, Stage
+from foltr.secagg.messages import STAGES, Direction, Stage, Terms, registry
 from foltr.secagg.ring import Ring, decode, encode
 from foltr.secagg.server import Replies, Requests, Sum, aggregate
-from foltr.secagg.terms import Terms, registry
 from foltr.types import Array
 
 MAX_CLIENTS = 200  # a round of so many takes some seconds

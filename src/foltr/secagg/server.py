@@ -20,8 +20,20 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from foltr.errors import SecureAggregationError, SpecError
 from foltr.secagg import crypto, graph, messages, ring, shamir
-from foltr.secagg.messages import Address, Body, Direction, Kind, Stage, receive, send
-from foltr.secagg.terms import Registry, Terms, context, shape_of, to_set
+from foltr.secagg.messages import (
+    Address,
+    Body,
+    Direction,
+    Kind,
+    Registry,
+    Stage,
+    Terms,
+    context,
+    receive,
+    send,
+    shape_of,
+    to_set,
+)
 from foltr.types import Array
 
 Requests: TypeAlias = dict[int, bytes]

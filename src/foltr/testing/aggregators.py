@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from foltr.rng import stream
-from foltr.testing.laws import demand
+from foltr.testing.laws import copies, demand, demand_unchanged
 from foltr.types import Array
 
 _CLIENTS = range(1, 13)
@@ -65,14 +65,14 @@ def _case(n: int, num_byzantine: int, seed: int, width: int = 4) -> Case:
 
 
 def _inputs_stay(aggregator: Any, case: Case) -> None:
-    values, weights = case.values.copy(), case.weights.copy()
+    given = {"values": case.values, "weights": case.weights}
+    before = copies(given)
     result = _apply(aggregator, case)
-    _demand(np.array_equal(values, case.values), "the values given are changed", aggregator, case)
-    _demand(np.array_equal(weights, case.weights), "the weights given are changed", aggregator, case)
+    demand_unchanged(before, given, aggregator, "the aggregator")
     _demand(not np.shares_memory(result, case.values), "the result is a view of the values given", aggregator, case)
-    for array in (values, weights):
+    for array in before.values():
         array.flags.writeable = False
-    _apply(aggregator, case._replace(values=values, weights=weights))
+    _apply(aggregator, case._replace(values=before["values"], weights=before["weights"]))
 
 
 def _is_repeatable(aggregator: Any, case: Case) -> None:

@@ -1,4 +1,4 @@
-"""The contract of attacks (see `lab.attacks.view`), run on a class."""
+"""The contract of attacks (see `lab.attacks.attack`), run on a class."""
 
 from collections.abc import Iterator
 from typing import Any, get_args
@@ -6,9 +6,9 @@ from typing import Any, get_args
 import numpy as np
 
 from foltr import registry
-from foltr.lab.attacks.view import AttackView, Knowledge
+from foltr.lab.attacks.attack import AttackView, Knowledge
 from foltr.rng import stream
-from foltr.testing.laws import demand
+from foltr.testing.laws import copies, demand, demand_unchanged
 from foltr.types import Array
 
 _CLIENTS = (3, 10, 13)
@@ -52,10 +52,10 @@ def _crafts_finite_rows(attack: Any, view: AttackView) -> None:
 
 
 def _inputs_stay(attack: Any, view: AttackView) -> None:
-    deltas, model = view.deltas.copy(), view.model.copy()
+    given = {"deltas": view.deltas, "model": view.model}
+    before = copies(given)
     crafted = _craft(attack, view)
-    _demand(np.array_equal(deltas, view.deltas), "the deltas of the view are changed", attack, view)
-    _demand(np.array_equal(model, view.model), "the model of the view is changed", attack, view)
+    demand_unchanged(before, given, attack, "craft")
     _demand(not np.shares_memory(crafted, view.deltas), "what is crafted is a view of the deltas", attack, view)
 
 

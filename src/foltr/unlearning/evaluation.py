@@ -19,9 +19,19 @@ from foltr.federation.round import RoundResult, Transform
 from foltr.types import Array, Dataset
 from foltr.unlearning import shards as shard
 from foltr.unlearning import statistics
-from foltr.unlearning.costs import NUMBER, Cost, Walk, walk
 from foltr.unlearning.logs import Log, learn, size, without
-from foltr.unlearning.replay import FederationSetup, History, federate, history_of, negate, replay
+from foltr.unlearning.replay import (
+    NUMBER,
+    Cost,
+    FederationSetup,
+    History,
+    Walk,
+    federate,
+    history_of,
+    negate,
+    replay,
+    walk,
+)
 from foltr.unlearning.shards import Logged
 
 

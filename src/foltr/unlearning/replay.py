@@ -13,9 +13,13 @@ steps are new searches, so they read random numbers of rounds that the federatio
 in every replay from one seed. Otherwise length and direction would come
 from the same queries.
 
+The cost of an unlearning method is counted over its rounds as in S2 section 6.1.3 (local steps and rounds); also
+counted are bytes, seconds, and how many new searches people have to make.
+
 It is not exact: the norms come from models that contained the forgotten client (see `evaluation.residual`).
 """
 
+import time
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -25,12 +29,13 @@ from typing import NamedTuple
 import numpy as np
 
 from foltr.atomic import write_arrays
-from foltr.errors import StorageError
+from foltr.errors import SpecError, StorageError
 from foltr.federation.round import Engine, RoundResult, Transform, run_rounds
 from foltr.federation.schedule import Members, Schedule
 from foltr.federation.server import add, init_state, mean_delta
 from foltr.types import Array, Updates
 
+NUMBER = 8  # bytes of a number in a message
 KIND = "history-1"  # of the file; changes with its layout
 
 
@@ -160,3 +165,50 @@ def read_named(path: Path, kind: str, names: Collection[str]) -> dict[str, Array
 
 def damaged(path: Path, why: str) -> StorageError:
     return StorageError(f"{path} is damaged ({why}); restore it from a copy or create it again")
+
+
+# --- costs ----------------------------------------------------------------------------------------------------------
+
+
+class Cost(NamedTuple):
+    """The cost of one unlearning method."""
+
+    local_steps: int  # gradient steps on clients
+    searches: int  # new ones that people must make; learning from logs needs none
+    messages: int  # in both directions
+    sent: int  # bytes of the messages
+    stored: int  # bytes that clients had to store for it
+    seconds: float
+
+
+class Walk(NamedTuple):
+    """Intermediate and final models, and the cost."""
+
+    rounds: Array  # [n] the last one always
+    parameters: Array  # [n, P]
+    cost: Cost
+
+
+def walk(rounds: Iterable[RoundResult], *, every: int | None = None, searching: bool = True, stored: int = 0) -> Walk:
+    """Runs all rounds, stores the model of every `every`-th and of the last, and counts the cost.
+
+    `searching`: every local step is a new search of a person. `stored`: bytes that clients had stored.
+    """
+    began, steps, messages, models = time.perf_counter(), 0, 0, dict[int, Array]()
+    done = None
+    for count, done in enumerate(rounds, start=1):
+        steps += int(done.members.interactions.sum())
+        messages += 2 * len(done.members.clients)
+        if every is not None and count % every == 0:
+            models[done.round] = done.parameters
+    if done is None:
+        raise SpecError("there are no rounds to learn from; store a history or a log of at least one")
+    models[done.round] = done.parameters
+    sent = messages * NUMBER * len(done.parameters)
+    cost = Cost(steps, steps * searching, messages, sent, stored, time.perf_counter() - began)
+    return Walk(np.array(list(models)), np.stack(list(models.values())), cost)
+
+
+def total_cost(costs: Iterable[Cost]) -> Cost:
+    """The total cost of consecutive pieces of work."""
+    return Cost(*(sum(column) for column in zip(*costs, strict=True)))

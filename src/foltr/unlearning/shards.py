@@ -15,9 +15,8 @@ from foltr.errors import SpecError
 from foltr.federation.aggregators import weighted_sum
 from foltr.federation.round import Engine, Transform
 from foltr.types import Array
-from foltr.unlearning.costs import Cost, total_cost, walk
 from foltr.unlearning.logs import Log, learn, only, size
-from foltr.unlearning.replay import FederationSetup, federate
+from foltr.unlearning.replay import Cost, FederationSetup, federate, total_cost, walk
 
 Members = tuple[int, ...]
 

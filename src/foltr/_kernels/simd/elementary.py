@@ -1,11 +1,16 @@
-"""exp, log, cosine and sine of whole vectors, of any number of lanes, to the last digit or so."""
+"""exp, log, cosine and sine of whole vectors, of any number of lanes; exp and the sigmoid of single numbers.
+
+All are right to the last digit or so.
+"""
 
 import functools
 import math
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 
+from foltr._kernels.compile import inlined
 from foltr._kernels.simd import lanes
 from foltr._kernels.simd.lanes import WORD, constant, words
 
@@ -92,3 +97,32 @@ def _halves(builder: Any, x: Any, coefficients: list[float]) -> tuple[Any, Any]:
 
 def _words(builder: Any, x: Any) -> Any:
     return builder.bitcast(x, ir.VectorType(WORD, x.type.count))
+
+
+@inlined
+def exp_of_nonpositive(x: float) -> float:
+    """exp(x) for x <= 0 to the last digit or so, in a form that processors can do several at a time."""
+    x = max(x, -708.0)
+    k = math.floor(x * LOG2_E + 0.5)
+    r = (x - k * LN2_HIGH) - k * LN2_LOW
+    series = 1.0 / 479001600.0
+    series = series * r + 1.0 / 39916800.0
+    series = series * r + 1.0 / 3628800.0
+    series = series * r + 1.0 / 362880.0
+    series = series * r + 1.0 / 40320.0
+    series = series * r + 1.0 / 5040.0
+    series = series * r + 1.0 / 720.0
+    series = series * r + 1.0 / 120.0
+    series = series * r + 1.0 / 24.0
+    series = series * r + 1.0 / 6.0
+    series = series * r + 0.5
+    series = series * r + 1.0
+    series = series * r + 1.0
+    power = np.int64((np.int64(k) + 1023) << 52).view(np.float64)  # 2^k by its bits
+    return series * power
+
+
+@inlined
+def sigmoid(x: float) -> float:
+    small = exp_of_nonpositive(-abs(x))
+    return (1.0 if x >= 0.0 else small) / (1.0 + small)

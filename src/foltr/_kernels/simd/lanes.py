@@ -1,11 +1,22 @@
-"""Vectors of LANES numbers in LLVM IR, for the intrinsics of this folder."""
+"""Vectors of LANES numbers in LLVM IR, and how many numbers the functions of this folder take at a time.
+
+The sizes are the same with and without hand-written SIMD.
+"""
 
 from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils
 
-from foltr._kernels.simd.sizes import LANES
+LANES = 8  # doubles of a vector
+ROWS = 4  # documents whose products are summed together
+UNITS = 2 * LANES  # hidden units whose sums are made together
+BLOCK = 3 * LANES  # documents of an exponential race: three vectors hide the latency of one
+GROUP = LANES * LANES  # keys that are sorted together
+SMALLEST = 10  # keys that are found together
+NORMALS = 6 * LANES  # normal numbers that are drawn together
+PLACE_BITS = (1 << 20) - 1  # of a document's key in a race: the last digits hold its place
+SCORE_PLACE_BITS = (1 << 29) - 1  # of a key made of a float32 score
 
 DOUBLE, INT = ir.DoubleType(), ir.IntType(32)
 DOUBLES, FLOATS = ir.VectorType(DOUBLE, LANES), ir.VectorType(ir.FloatType(), LANES)

@@ -10,7 +10,7 @@ import numpy as np
 
 from foltr._kernels.compile import callee, inlined
 from foltr._kernels.rng import fill_normal, mix
-from foltr._kernels.simd.sizes import BLOCK, GROUP, LANES, NORMALS, PLACE_BITS, ROWS, SCORE_PLACE_BITS, SMALLEST, UNITS
+from foltr._kernels.simd.lanes import BLOCK, GROUP, LANES, NORMALS, PLACE_BITS, ROWS, SCORE_PLACE_BITS, SMALLEST, UNITS
 from foltr.types import Array
 
 _SLOWEST = 1e300
@@ -50,7 +50,7 @@ def unit_sums(
     flat: Array, rows: tuple[int, int, int, int], width: int, weights: Array, units: int, first: int, out: Array,
     at: int,
 ) -> None:  # fmt: skip
-    """See `layers.unit_sums`."""
+    """See `products.unit_sums`."""
     for r in range(ROWS):
         sums = out[at + r * units + first : at + r * units + first + UNITS]
         for u in range(UNITS):
@@ -84,7 +84,7 @@ def weigh_pairs(pairs: Array, place: int, normalizers: Array, inverse: Array, re
 
 @callee
 def highest(scores: Array, blocks: int) -> float:
-    """See `normalizers.highest`."""
+    """See `pair_weights.highest`."""
     best: float = scores[0]
     for i in range(1, blocks * LANES):
         best = scores[i] if scores[i] > best else best
@@ -93,7 +93,7 @@ def highest(scores: Array, blocks: int) -> float:
 
 @callee
 def mass_above(mass: Array, keys: Array, blocks: int, limit: float) -> float:
-    """See `normalizers.mass_above`."""
+    """See `pair_weights.mass_above`."""
     total = 0.0
     for i in range(blocks * LANES):
         total += mass[i] if keys[i] > limit else 0.0
@@ -104,7 +104,7 @@ def mass_above(mass: Array, keys: Array, blocks: int, limit: float) -> float:
 def exponential_race(
     first: int, scores: Array, shift: float, word: np.uint64, stride: np.uint64, mass: Array, keys: Array
 ) -> None:
-    """See `race.exponential_race`."""
+    """See `draws.exponential_race`."""
     for i in range(BLOCK):
         below = scores[first + i] - shift
         some = below >= _LOWEST
@@ -134,13 +134,13 @@ def smallest_k(keys: Array, groups: int, limit: float, out: Array) -> None:
 
 @callee
 def fill_normals(word: np.uint64, stride: np.uint64, groups: int, out: Array) -> None:
-    """See `normals.fill_normals`."""
+    """See `draws.fill_normals`."""
     fill_normal(word, stride, 0, out[: groups * NORMALS])
 
 
 @callee
 def fill_keys(scores: Array, first: int, count: int, column: int, keys: Array) -> None:
-    """See `keys.fill_keys`."""
+    """See `selection.fill_keys`."""
     for document in range(count):
         for lane in range(LANES):
             score = 0.0
@@ -154,7 +154,7 @@ def fill_keys(scores: Array, first: int, count: int, column: int, keys: Array) -
 
 @callee
 def highest_in_lanes(keys: Array, rows: int, best: Array) -> None:
-    """See `keys.highest_in_lanes`."""
+    """See `selection.highest_in_lanes`."""
     for lane in range(LANES):
         best[lane] = keys[0, lane]
     for row in range(1, rows):

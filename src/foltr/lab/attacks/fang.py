@@ -25,15 +25,14 @@ update to theta) / ||s||; where n - 2m - 1 = 0 every lambda is selected, and 1 i
 m is the number of crafted updates, and a score sums at least one distance.
 """
 
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import msgspec
 import numpy as np
 
-from foltr._kernels.attacks import draw_beyond, search_lambda
+from foltr._kernels.attacks import draw_beyond, mean_and_stddev, search_lambda
 from foltr.federation.krum import pairwise_distances
-from foltr.lab.attacks.knowledge import known_deltas, mean_and_stddev, same_for_all
-from foltr.lab.attacks.view import AttackView, Knowledge
+from foltr.lab.attacks.attack import AttackView, Knowledge, NumAttackers, known_deltas, own_deltas, same_for_all
 from foltr.types import Array
 
 
@@ -41,13 +40,13 @@ class Fang(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="k
     """Fang's attack on the aggregator in use."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"updates"})
-    num_attackers: Annotated[int, msgspec.Meta(ge=0)] = 0
+    num_attackers: NumAttackers = 0
     knowledge: Knowledge = "partial"
 
     def craft(self, view: AttackView) -> Array:
         attackers = view.num_attackers
         if attackers == 0:
-            return view.deltas[:0].copy()
+            return own_deltas(view)
         known, full = known_deltas(view), view.knowledge == "full"
         mean, stddev = mean_and_stddev(known)
         others = known[attackers:] if full else known

@@ -13,12 +13,12 @@ moments of all honest updates) is an addition; the paper and the thesis use the 
 
 from functools import cache
 from statistics import NormalDist
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import msgspec
 
-from foltr.lab.attacks.knowledge import known_deltas, mean_and_stddev, same_for_all
-from foltr.lab.attacks.view import AttackView, Knowledge
+from foltr._kernels.attacks import mean_and_stddev
+from foltr.lab.attacks.attack import AttackView, Knowledge, NumAttackers, known_deltas, own_deltas, same_for_all
 from foltr.types import Array
 
 
@@ -26,12 +26,12 @@ class Lie(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="ki
     """Every attacker sends mean - z * stddev."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"updates"})
-    num_attackers: Annotated[int, msgspec.Meta(ge=0)] = 0
+    num_attackers: NumAttackers = 0
     knowledge: Knowledge = "partial"
 
     def craft(self, view: AttackView) -> Array:
         if view.num_attackers == 0:
-            return view.deltas[:0].copy()
+            return own_deltas(view)
         mean, stddev = mean_and_stddev(known_deltas(view))
         return same_for_all(view, mean - largest_z(len(view.deltas), view.num_attackers) * stddev)
 

@@ -11,14 +11,13 @@ updates are all n, or the attackers' own, as trained honestly.
 """
 
 from collections.abc import Callable
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import msgspec
 
 from foltr._kernels import attacks
 from foltr.federation.krum import pairwise_distances
-from foltr.lab.attacks.knowledge import known_deltas, mean_and_stddev, same_for_all
-from foltr.lab.attacks.view import AttackView, Knowledge
+from foltr.lab.attacks.attack import AttackView, Knowledge, NumAttackers, known_deltas, own_deltas, same_for_all
 from foltr.types import Array
 
 
@@ -26,7 +25,7 @@ class MinMax(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
     """Along the inverse standard deviation."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"updates"})
-    num_attackers: Annotated[int, msgspec.Meta(ge=0)] = 0
+    num_attackers: NumAttackers = 0
     knowledge: Knowledge = "partial"
 
     def craft(self, view: AttackView) -> Array:
@@ -37,7 +36,7 @@ class MinMaxUnit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fi
     """Against the mean delta."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"updates"})
-    num_attackers: Annotated[int, msgspec.Meta(ge=0)] = 0
+    num_attackers: NumAttackers = 0
     knowledge: Knowledge = "partial"
 
     def craft(self, view: AttackView) -> Array:
@@ -47,9 +46,9 @@ class MinMaxUnit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fi
 def _craft(view: AttackView, direction: Callable[[Array, Array], Array]) -> Array:
     """[num_attackers, P] the mean moved as far as possible against direction(mean, stddev)."""
     if view.num_attackers == 0:
-        return view.deltas[:0].copy()
+        return own_deltas(view)
     known = known_deltas(view)
-    mean, stddev = mean_and_stddev(known)
+    mean, stddev = attacks.mean_and_stddev(known)
     against = direction(mean, stddev)
     return same_for_all(view, mean - largest_gamma(known, mean, -against) * against)
 

@@ -6,11 +6,11 @@ Sources: poisoned clicks as in S2 section 5.2.2; sign flipping as in Li et al. 2
 Differs from the paper: sign flipping negates the delta, as a flipped gradient would, not the model; its factor is 1.
 """
 
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import msgspec
 
-from foltr.lab.attacks.view import AttackView, Knowledge
+from foltr.lab.attacks.attack import AttackView, Knowledge, NumAttackers, own_deltas
 from foltr.types import Array
 
 REPLACEMENT = 2.0  # z
@@ -20,11 +20,11 @@ class NoAttack(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
     """Every client sends what it trained."""
 
     needs: ClassVar[frozenset[str]] = frozenset()
-    num_attackers: Annotated[int, msgspec.Meta(ge=0)] = 0
+    num_attackers: NumAttackers = 0
     knowledge: Knowledge = "partial"
 
     def craft(self, view: AttackView) -> Array:
-        return view.deltas[: view.num_attackers].copy()
+        return own_deltas(view)
 
 
 class Poison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="poison"):
@@ -32,30 +32,30 @@ class Poison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
 
     needs: ClassVar[frozenset[str]] = frozenset({"clicks"})
     click_table: ClassVar[str] = "poison"
-    num_attackers: Annotated[int, msgspec.Meta(ge=0)] = 0
+    num_attackers: NumAttackers = 0
     knowledge: Knowledge = "partial"
 
     def craft(self, view: AttackView) -> Array:
-        return view.deltas[: view.num_attackers].copy()
+        return own_deltas(view)
 
 
 class SignFlip(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="sign_flip"):
     """Every attacker sends its delta negated."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"updates"})
-    num_attackers: Annotated[int, msgspec.Meta(ge=0)] = 0
+    num_attackers: NumAttackers = 0
     knowledge: Knowledge = "partial"
 
     def craft(self, view: AttackView) -> Array:
-        return -view.deltas[: view.num_attackers]
+        return -own_deltas(view)
 
 
 class Replacement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="replacement"):
     """Every attacker sends -2 times its local model."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"updates"})
-    num_attackers: Annotated[int, msgspec.Meta(ge=0)] = 0
+    num_attackers: NumAttackers = 0
     knowledge: Knowledge = "partial"
 
     def craft(self, view: AttackView) -> Array:
-        return -REPLACEMENT * (view.model + view.deltas[: view.num_attackers]) - view.model
+        return -REPLACEMENT * (view.model + own_deltas(view)) - view.model

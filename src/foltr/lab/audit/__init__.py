@@ -1,11 +1,11 @@
 """Privacy attacks on the messages of clients.
 
-    click_guessing           five ways to guess clicks from one message, and how good the guesses are (S4)
-    membership               was this client in the sum?
-    neighbouring_datasets    for each mechanism two neighbouring datasets as far apart as its clipping allows
-    epsilon                  a lower bound on epsilon from repeated trials with two neighbouring datasets
-    messages                 messages of clients as the server gets them
-    privacy_audit            all of this for a finished run
+    click_guessing  five ways to guess clicks from one message, and how good the guesses are (S4)
+    membership      was this client in the sum?
+    epsilon         a lower bound on epsilon from repeated trials with two neighbouring datasets, which are as
+                    far apart as the clipping of each mechanism allows
+    messages        messages of clients as the server gets them
+    privacy_audit   all of this for a finished run
 
 Attacks are pure functions of arrays. The success of an attack is a lower bound on the leak. `Audit` is
 the table of a spec that asks for click guessing in every run.

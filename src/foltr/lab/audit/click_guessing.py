@@ -35,7 +35,7 @@ from foltr.clicks import Users
 from foltr.errors import SpecError
 from foltr.lab.audit import Audit
 from foltr.lab.audit.messages import Messages, contributors_of, full_lists, send
-from foltr.lab.data.dataset import Fold
+from foltr.lab.data.catalog import Fold
 from foltr.lab.spec.setting import Setting
 from foltr.types import Array
 

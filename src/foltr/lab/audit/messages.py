@@ -18,7 +18,7 @@ from foltr.clicks import ClickModel, click_model, clicks_on
 from foltr.client import Rank, Searches, local_update
 from foltr.errors import SpecError
 from foltr.federation.round import Protection, Release
-from foltr.lab.data.dataset import Fold
+from foltr.lab.data.catalog import Fold
 from foltr.lab.simulation.protection import protect_rows
 from foltr.lab.simulation.task import federated, federation_protection
 from foltr.lab.spec.setting import Setting

@@ -15,8 +15,7 @@ from typing import IO
 
 import numpy as np
 
-from foltr.lab.bench.stopwatch import interleaved
-from foltr.lab.bench.training import BenchShape, trained, training_pass
+from foltr.lab.bench.training import BenchShape, interleaved, trained, training_pass
 from foltr.lab.data import synthetic
 from foltr.types import Array, Dataset
 

@@ -5,18 +5,18 @@ dot product a document), over the time of training. Measurements are interleaved
 machine: a speed is the best of all repetitions, a ratio the median of the ratios within each.
 """
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from foltr._kernels.bandwidth import dot_products
+from foltr._kernels.rankers import dot_products
 from foltr.clicks import Users, click_model
 from foltr.federation.schedule import Members
 from foltr.lab.bench import numpy_reference
-from foltr.lab.bench.stopwatch import interleaved
 from foltr.lab.simulation import compiled
 from foltr.lab.simulation.task import Federated, Task
 from foltr.learners.pdgd import Pdgd
@@ -114,3 +114,15 @@ def _score(data: Dataset, order: Array, theta: Array, threads: int) -> None:
         jobs = [pool.submit(work, part, theta, scores) for part, scores in zip(parts, workspaces, strict=True)]
     for job in jobs:
         job.result()
+
+
+def timed(work: Callable[[], Any]) -> float:
+    """Seconds."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def interleaved(works: Sequence[Callable[[], Any]], repetitions: int) -> Array:
+    """[works, repetitions] seconds; one uncounted repetition first compiles and warms the caches."""
+    return np.array([[timed(work) for work in works] for _ in range(repetitions + 1)][1:]).T

@@ -13,14 +13,45 @@ from typing import NamedTuple
 import numpy as np
 
 from foltr.errors import DataError, DataMissing, SpecError
-from foltr.lab.data import cache, files, layouts, letor, places, synthetic
-from foltr.lab.data.archives import file_of
-from foltr.lab.data.dataset import Fold
+from foltr.lab.data import cache, files, letor, places, synthetic
+from foltr.lab.data.files import file_of
 from foltr.lab.data.normalize import check_scaling
 from foltr.lab.data.published import COLLECTIONS, OWN, Collection
 from foltr.types import Array, Dataset
 
 _SYNTHETIC_FOLDS = range(1, 6)
+
+
+class Fold(NamedTuple):
+    """One fold of a collection, ready to train and test on."""
+
+    name: str  # catalog name, such as "mq2007"
+    fold: int  # 1 ...
+    grades: int  # number of relevance grades: labels are 0 .. grades - 1
+    note: str  # said wherever a number is shown: "complete", "85 % sample", "synthetic", ...
+    checksum: str  # of the content and of every option that changed it
+    train: Dataset
+    validation: Dataset
+    test: Dataset
+    intents: tuple[Array, Array] | None = None  # [documents, intents] what each finds relevant, of train and of test
+
+
+def select(data: Dataset, queries: Array) -> Dataset:
+    """The same collection with only these queries (by position), in this order."""
+    starts, stops = data.offsets[queries], data.offsets[np.asarray(queries) + 1]
+    rows = np.concatenate([np.arange(a, b) for a, b in zip(starts, stops, strict=True)] or [np.empty(0, int)])
+    offsets = np.concatenate([[0], np.cumsum(stops - starts)]).astype(np.int64)
+    return Dataset(np.ascontiguousarray(data.features[rows]), data.labels[rows], offsets, data.queries[queries])
+
+
+def joined(parts: list[Dataset]) -> Dataset:
+    """The queries of several data sets, one after the other."""
+    ends = np.cumsum([0, *(len(part.labels) for part in parts)])
+    starts = [part.offsets[:-1] + end for part, end in zip(parts, ends, strict=False)]
+    features, labels, queries = (
+        np.concatenate([getattr(part, field) for part in parts]) for field in ("features", "labels", "queries")
+    )
+    return Dataset(features, labels, np.concatenate([*starts, ends[-1:]]), queries)
 
 
 class Listed(NamedTuple):
@@ -52,15 +83,15 @@ class Description(NamedTuple):
     checksums: dict[int, str]
 
 
-def add(name: str, path: str | Path) -> layouts.Located:
+def add(name: str, path: str | Path) -> places.Located:
     """Registers the folder (or .zip) of a collection after checking its layout."""
     if name.partition("@")[0] in synthetic.SHAPES:
         raise DataError(f"the name {name!r} belongs to a built-in collection; choose another")
     root = Path(path).expanduser().resolve()
-    found = layouts.find(root)
+    found = places.find(root)
     if found is None:
         state = "none of the known layouts is there" if root.exists() else "there is no such folder"
-        raise DataError(f"{root}: {state}; looked for {layouts.LOOKED_FOR}")
+        raise DataError(f"{root}: {state}; looked for {places.LOOKED_FOR}")
     places.remember(name, root)
     return found
 
@@ -71,12 +102,12 @@ def names() -> list[str]:
     return [*COLLECTIONS, *own, *synthetic.SHAPES]
 
 
-def locate(name: str) -> tuple[Path, layouts.Located]:
+def locate(name: str) -> tuple[Path, places.Located]:
     """The folder of a collection and its files, or DataMissing with what to do."""
     if name not in names():
         raise DataMissing(f"no data set {name!r}; there are {', '.join(names())}. Your own: foltr data add {name} PATH")
     for root in places.candidates(name):
-        found = layouts.find(root)
+        found = places.find(root)
         if found:
             return root, found
     about = COLLECTIONS.get(name, OWN)
@@ -131,7 +162,7 @@ def _member(source: str) -> str:
     return source.removeprefix(str(file_of(source)))
 
 
-def _width(splits: layouts.Splits) -> int:
+def _width(splits: places.Splits) -> int:
     """The highest feature number in the files of a fold, for a collection of the user's own."""
 
     def of(source: str) -> int:
@@ -202,7 +233,7 @@ def describe(name: str) -> Description:
     """Counts, grades, files and checksums of every fold; parses what is not in the cache yet."""
     about = COLLECTIONS.get(name, OWN)
     if name.partition("@")[0] in synthetic.SHAPES:
-        where, folds = "built in", {1: layouts.Splits((), (), ())}  # the others differ only by their seed
+        where, folds = "built in", {1: places.Splits((), (), ())}  # the others differ only by their seed
     else:
         root, found = locate(name)
         where, folds = str(root), found.folds

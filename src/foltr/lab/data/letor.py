@@ -2,7 +2,7 @@
 
 Features are numbered from 1, may come in any order, and are 0 where they are missing. Blank lines and lines
 with only a comment are skipped. A source is a path, plain or packed, or a member of an archive (see
-`archives`); several sources are read as one collection. The text is streamed: a chunk of it and a block of
+`files`); several sources are read as one collection. The text is streamed: a chunk of it and a block of
 rows are all that is held at a time.
 
 A wrong line is a `DataError` "file:line:column: found, expected"; of several, the first in the file is named.
@@ -15,7 +15,7 @@ import numpy as np
 
 from foltr._kernels import letor as letor_scan
 from foltr.errors import DataError
-from foltr.lab.data.archives import opened
+from foltr.lab.data.files import opened
 from foltr.types import Array, Dataset
 
 CHUNK = 1 << 20  # bytes of text at a time: it fits a core's cache beside the rows it becomes

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foltr._kernels.normalize import scale_queries, standardise
+from foltr._kernels.letor import scale_queries, standardise
 from foltr.errors import SpecError
 from foltr.types import Array
 

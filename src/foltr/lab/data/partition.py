@@ -52,6 +52,11 @@ class PartitionContext(NamedTuple):
     seed: int
 
 
+def _uneven(kind: "Intents | Labels") -> bool:
+    """Whether clients differ in how many interactions stand behind their updates."""
+    return not kind.iid and len(set(kind.amounts)) > 1
+
+
 class NoPartition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="none"):
     """Everybody holds everything."""
 
@@ -62,10 +67,7 @@ class Intents(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
     tested_on: Literal["own", "intents"] = "own"
     amounts: tuple[Count, ...] = ()  # interactions of each client a round; (): the same for all
 
-    @property
-    def uneven(self) -> bool:
-        """Whether clients differ in how many interactions stand behind their updates."""
-        return not self.iid and len(set(self.amounts)) > 1
+    uneven = property(_uneven)
 
     def split(self, train: "Split", test: "Split", context: PartitionContext) -> "Clients":
         return split(self, train, test, context)
@@ -90,10 +92,7 @@ class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
     documents: Literal["divided", "copied"] = "divided"
     amounts: tuple[Count, ...] = ()
 
-    @property
-    def uneven(self) -> bool:
-        """Whether clients differ in how many interactions stand behind their updates."""
-        return not self.iid and len(set(self.amounts)) > 1
+    uneven = property(_uneven)
 
     def split(self, train: "Split", test: "Split", context: PartitionContext) -> "Clients":
         return split(self, train, test, context)
@@ -140,7 +139,6 @@ class Quantity(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
 
     @property
     def uneven(self) -> bool:
-        """Whether clients differ in how many interactions stand behind their updates."""
         return not self.iid
 
     def split(self, train: "Split", test: "Split", context: PartitionContext) -> "Clients":

@@ -9,7 +9,7 @@ They are drawn without replacement; the program draws with.
 import numpy as np
 
 from foltr.errors import SpecError
-from foltr.lab.data.dataset import select
+from foltr.lab.data.catalog import joined, select
 from foltr.lab.data.partition import Clients, read_only
 from foltr.rng import stream
 from foltr.types import Array, Dataset
@@ -33,16 +33,9 @@ def share(clients: Clients, whole: Dataset, *, fraction: float = 0.1, seed: int)
     ends = np.cumsum([0, *map(len, stretches.values())])
     place = [list(stretches).index(stretch) for stretch in _stretches(clients)]
     pools = np.concatenate(list(stretches.values()))
-    train = read_only(_appended(clients.train, select(whole, chosen)))
+    train = read_only(joined([clients.train, select(whole, chosen)]))
     return clients._replace(train=train, pools=pools, pool_start=ends[place], pool_stop=ends[1:][place]), public
 
 
 def _stretches(clients: Clients) -> list[tuple[int, int]]:
     return list(zip(clients.pool_start.tolist(), clients.pool_stop.tolist(), strict=True))
-
-
-def _appended(data: Dataset, more: Dataset) -> Dataset:
-    offsets = np.concatenate([data.offsets, data.offsets[-1] + more.offsets[1:]])
-    features = np.concatenate([data.features, more.features])
-    labels, queries = np.concatenate([data.labels, more.labels]), np.concatenate([data.queries, more.queries])
-    return Dataset(features, labels, offsets, queries)

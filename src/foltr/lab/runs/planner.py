@@ -28,7 +28,7 @@ from foltr.federation.round import run_rounds
 from foltr.federation.schedule import Members, Schedule, round_robin_cohort
 from foltr.federation.server import ServerState, add, init_state, mean_delta
 from foltr.lab.data import catalog
-from foltr.lab.data.dataset import Fold
+from foltr.lab.data.catalog import Fold
 from foltr.lab.simulation import compiled
 from foltr.lab.simulation.compiled import Compiled
 from foltr.lab.simulation.evaluation import offline_quality

@@ -24,7 +24,7 @@ from foltr.atomic import atomic_write, write_arrays, write_json
 from foltr.errors import DataMissing
 from foltr.lab import records
 from foltr.lab.audit.click_guessing import check_audit
-from foltr.lab.data.dataset import Fold
+from foltr.lab.data.catalog import Fold
 from foltr.lab.runs import store
 from foltr.lab.runs.card import card_of, ledgers_of
 from foltr.lab.runs.pool import Job, JobProgress, run_jobs

@@ -8,7 +8,7 @@ import numpy as np
 
 from foltr.errors import SpecError
 from foltr.lab.audit.click_guessing import guessing, training
-from foltr.lab.data.dataset import Fold, select
+from foltr.lab.data.catalog import Fold, select
 from foltr.lab.runs.unlearning import run_unlearning
 from foltr.lab.simulation.engines import engine_for
 from foltr.lab.simulation.evaluation import EVALUATED, Progress, RunResult, offline_quality, thin

@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from foltr._kernels.cohort import Address, ClickTables, Cohort, Collection, collection_of
-from foltr._kernels.logs import LoggedTraining, train_logged
-from foltr._kernels.pdgd import PdgdStep
+from foltr._kernels.pdgd import LoggedTraining, PdgdStep, train_logged
 from foltr._kernels.rankers import hidden_units, ranker_record
 from foltr._kernels.workspace import Workspace, workspace_for
 from foltr.errors import SpecError

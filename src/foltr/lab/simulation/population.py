@@ -8,9 +8,9 @@ import numpy as np
 from foltr.clicks import Users, click_model
 from foltr.errors import SpecError
 from foltr.federation.schedule import interactions_of
-from foltr.lab.attacks.transform import transform_of
+from foltr.lab.attacks.attack import transform_of
 from foltr.lab.data import catalog, intents
-from foltr.lab.data.dataset import Fold
+from foltr.lab.data.catalog import Fold
 from foltr.lab.data.intents import IntentData
 from foltr.lab.data.partition import Clients, NoPartition, PartitionContext
 from foltr.lab.data.sharing import share

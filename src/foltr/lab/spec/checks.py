@@ -11,8 +11,8 @@ from foltr import registry
 from foltr.errors import SpecError
 from foltr.federation.aggregators import aggregator_kind, check_num_byzantine
 from foltr.federation.personalization import Shared
+from foltr.lab.attacks.attack import check_num_attackers
 from foltr.lab.attacks.plain import NoAttack
-from foltr.lab.attacks.transform import check_num_attackers
 from foltr.lab.audit import Audit
 from foltr.lab.data.normalize import KINDS as SCALINGS
 from foltr.lab.data.partition import NoPartition
