@@ -31,7 +31,8 @@ import msgspec
 
 from foltr.errors import SpecError
 from foltr.text import stop_words as lists
-from foltr.text.splitting import LONGEST, fold_letters, is_one_sign, split_token, tokens
+from foltr.text.splitting import LONGEST, fold_letters, is_one_sign, split_token
+from foltr.text.splitting import tokens as tokens
 
 LANGUAGES = (
     "arabic", "armenian", "basque", "catalan", "danish", "dutch", "english", "finnish", "french", "german", "greek",

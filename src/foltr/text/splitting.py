@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 LONGEST = 64  # characters of a word: longer ones are data, and nobody types them
+_STACKED = 30  # marks on a letter, as in Unicode's stream-safe format
 _ASCII_TOKEN = re.compile(r"\w+(?:(?:'|(?<=\d)\.(?=\d))\w+)*", re.ASCII)
 _POINTED = re.compile(r"(\d+(?:\.\d+)+)")
 _ENDINGS = frozenset(["s", "t", "ll", "re", "ve", "d", "m"])  # after an apostrophe
@@ -28,7 +29,7 @@ def tokens(text: str) -> list[str]:
     """What `words_of` is asked for: a caller who keeps its own table of tokens pays a look-up for each."""
     if text.isascii():
         return _ASCII_TOKEN.findall(text)
-    return _token_pattern().findall(unicodedata.normalize("NFKC", text))
+    return _token_pattern().findall(_normal(text))
 
 
 @lru_cache(maxsize=1)
@@ -46,11 +47,33 @@ def _joins(sign: str) -> bool:
     return unicodedata.category(sign) in ("Mn", "Mc", "Me", "Cf")
 
 
+def _normal(text: str) -> str:
+    """NFKC of a text in which at most _STACKED marks stand on one letter: sorting a run of n marks takes n^2 steps."""
+    return unicodedata.normalize("NFKC", _stack_pattern().sub(_shorter, text))
+
+
+@lru_cache(maxsize=1)
+def _stack_pattern() -> re.Pattern[str]:
+    marks = "".join(chr(code) for code in range(0x300, 0x10000) if unicodedata.combining(chr(code)))
+    return re.compile(f"(?:[{marks}]|[\U00010000-\U0001ffff]){{{_STACKED},}}")  # above U+FFFF: any character
+
+
+def _shorter(run: re.Match[str]) -> str:
+    kept: list[str] = []
+    stacked = 0
+    for sign in run.group():
+        stacked = stacked + 1 if unicodedata.combining(sign) else 0
+        if stacked <= _STACKED:
+            kept.append(sign)
+    return "".join(kept)
+
+
 def fold_letters(text: str) -> str:
+    """Case, accents, widths and invisible characters removed."""
     if text.isascii():
         return text.lower()
     kept: list[str] = []
-    for sign in unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold()):
+    for sign in unicodedata.normalize("NFKD", _normal(text).casefold()):
         if _is_accent(sign):
             if not (kept and kept[-1] + sign in _LETTERS_OF_THEIR_OWN):
                 continue
