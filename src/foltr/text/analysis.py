@@ -135,6 +135,16 @@ def query_words(text: str, analysis: TextAnalysis = ENGLISH, *, prefix: bool = F
     ]
 
 
+def by_term(asked: list[QueryWord]) -> tuple[list[list[QueryWord]], list[int]]:
+    """The words of a query by term, in the order of first occurrence (words with one stem are one term), and the number
+    of the term at each place."""
+    distinct: dict[str, list[QueryWord]] = {}
+    for word in asked:
+        distinct.setdefault(word.stems[0], []).append(word)
+    numbers = {key: number for number, key in enumerate(distinct)}
+    return list(distinct.values()), [numbers[word.stems[0]] for word in asked]
+
+
 def _query_word(word: str, analysis: TextAnalysis, *, prefix: bool, with_stop: bool) -> QueryWord:
     stems = [stem(word, analysis)]
     if prefix and analysis.stem:

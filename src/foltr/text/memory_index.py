@@ -17,7 +17,18 @@ from itertools import chain
 import numpy as np
 
 from foltr.errors import SpecError
-from foltr.text.analysis import ENGLISH, QueryWord, TextAnalysis, fold, query_words, stem, stop_words, tokens, words_of
+from foltr.text.analysis import (
+    ENGLISH,
+    QueryWord,
+    TextAnalysis,
+    by_term,
+    fold,
+    query_words,
+    stem,
+    stop_words,
+    tokens,
+    words_of,
+)
 from foltr.text.bm25 import bm25, idf
 from foltr.text.fields import FIELDS, NO_WORDS, Collection, Facts, QueryText, Term, Tokens
 from foltr.types import Array
@@ -62,13 +73,8 @@ class MemoryIndex:
 
     def query_text(self, text: str, *, prefix: bool = False) -> QueryText:
         """The query's terms with their statistics; with `prefix` its last word may still be being typed."""
-        asked = query_words(text, self.analysis, prefix=prefix)
-        distinct: dict[str, list[QueryWord]] = {}
-        for word in asked:
-            distinct.setdefault(word.stems[0], []).append(word)
-        numbers = {key: number for number, key in enumerate(distinct)}
-        order = np.array([numbers[word.stems[0]] for word in asked], dtype=np.int64)
-        return QueryText(tuple(map(self._term, distinct.values())), order, fold(text))
+        distinct, order = by_term(query_words(text, self.analysis, prefix=prefix))
+        return QueryText(tuple(map(self._term, distinct)), np.array(order, dtype=np.int64), fold(text))
 
     def _term(self, forms: list[QueryWord]) -> Term:
         """One term from the query's words that have its stem."""
@@ -85,13 +91,12 @@ class MemoryIndex:
         return Term(typed, len(forms), occurring, documents, fields, total, beginning)
 
     def _occurrences(self, word: QueryWord) -> Iterator[Array]:
-        """Words with a stem of the word; of one that is a beginning, also the words with the stem of any that begins
-        so: "relationa" finds what "relational" finds."""
+        """Words with a stem of the word; where it is a beginning, also with the stem of any word that begins so:
+        "relationa" finds what "relational" finds."""
         stems = dict.fromkeys(word.stems)
         if word.prefix:
-            begun = self._beginning(word.text)
-            yield begun
-            stems |= dict.fromkeys(stem(self.vocabulary[number], self.analysis) for number in begun.tolist())
+            begun = self._beginning(word.text).tolist()
+            stems |= dict.fromkeys(stem(self.vocabulary[number], self.analysis) for number in begun)
         yield from (self._by_stem[one] for one in stems if one in self._by_stem)
 
     def _beginning(self, text: str) -> Array:
