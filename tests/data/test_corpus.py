@@ -133,10 +133,20 @@ def test_broken_lines_are_named(tmp_path):
     assert complaint(documents, tmp_path, '{"_id": "a", "text": "x", "title": []}\n').startswith("/file:1: no title")
 
 
-@pytest.mark.parametrize("grade", ["-1", "1.5", "high", "128", "²"])
+@pytest.mark.parametrize("grade", ["-2", "-01", "1.5", "high", "128", "²"])
 def test_bad_grades_are_named(tmp_path, grade):
     said = complaint(formats.judgments, tmp_path, f"x 0 a 1\nx 0 b {grade}\n")
-    assert said == f"/file:2: the grade {grade!r} is not a whole number from 0 to 127"
+    assert said.startswith(f"/file:2: the grade {grade!r} is not a whole number from 0 to 127, nor -1")
+    assert said.endswith("write 0")
+
+
+def test_a_grade_of_minus_1_is_no_judgment(tmp_path):
+    found = corpora.load_folder(beir(tmp_path, "x\ta\t-1\nx\t7\t2\nx\ta\t-1\ny\ta\t-1\nnobody\ta\t-1\n"))
+    assert found.judgments.tolist() == [[0, 1, 2]]
+    assert found.parts["all"].tolist() == [0]  # y has no judgment
+    assert (found.unjudged, found.unknown) == (3, 1)
+    again = corpora.load_folder(beir(tmp_path, "x\ta\t-1\nx\ta\t1\n"))  # judged after all
+    assert again.judgments.tolist() == [[0, 0, 1]]
 
 
 def test_judgments_with_other_columns_are_named(tmp_path):

@@ -147,11 +147,14 @@ def _check(noise: str, epsilon: float, loss: str) -> None:
 def _federation(name: str, *, seed: int = 1, **setup: Any) -> Any:
     import msgspec
 
+    from foltr.errors import InputError
     from foltr.lab.data import corpora
     from foltr.lab.silo.training import simulate
     from foltr.silo.parties import Setup
 
     corpus = corpora.load_corpus(name)
+    if not len(corpus.judgments):
+        raise InputError(f"{name} has no judged queries to learn from; add queries and qrels to its folder")
     with _err.status(f"sketching {len(corpus.ids):,} documents"):
         return simulate(corpus, msgspec.convert({"kind": "train", **setup}, Setup), seed=seed)
 

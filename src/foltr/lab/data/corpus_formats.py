@@ -4,7 +4,8 @@
     json_queries      a JSON object a line: an id, a text
     trec_documents    <DOC> <DOCNO>7</DOCNO> ... </DOC>; a title element is the title, the rest the body
     trec_topics       <top> <num>7 <title>words ... </top>, elements closed or not
-    judgments         `query 0 document grade` (TREC) or `query document grade`; a first line of column names is skipped
+    judgments         `query 0 document grade` (TREC) or `query document grade`, a grade of -1 for "not judged"; a first
+                      line of column names is skipped
 
 An error names file and line and says what was expected there.
 """
@@ -17,7 +18,7 @@ import msgspec
 
 from foltr.errors import DataError
 from foltr.lab.data.archives import opened
-from foltr.text.corpus import Document, Judgment, Place, Query, decoded_lines
+from foltr.text.corpus import UNJUDGED, Document, Judgment, Place, Query, decoded_lines
 
 IDS = ("_id", "id", "doc_id", "docid", "docno", "query_id", "qid")
 TEXTS = ("text", "body", "contents", "abstract", "query")
@@ -120,6 +121,11 @@ def judgments(source: str) -> Iterator[Judgment]:
 
 
 def _grade(word: str, place: Place) -> int:
+    if word == str(UNJUDGED):
+        return UNJUDGED
     if not (word.isascii() and word.isdecimal() and int(word) <= HIGHEST_GRADE):
-        raise DataError(f"{place}: the grade {word!r} is not a whole number from 0 to {HIGHEST_GRADE}")
+        raise DataError(
+            f"{place}: the grade {word!r} is not a whole number from 0 to {HIGHEST_GRADE}, nor -1 for a pair that "
+            "nobody judged; where a negative grade marks spam that was judged not relevant (TREC web tracks), write 0"
+        )
     return int(word)
