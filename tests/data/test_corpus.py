@@ -7,6 +7,7 @@ import pytest
 
 from foltr.errors import DataError, DataMissing
 from foltr.lab.data import corpora
+from foltr.lab.data import corpus_formats as formats
 from foltr.text.corpus import Document, Judgment, Place, Query, assemble, grade_of, text_folder
 
 HERE = Place("test.txt", 1)
@@ -122,7 +123,7 @@ def test_two_documents_with_one_id_are_an_error(tmp_path):
 
 
 def test_broken_lines_are_named(tmp_path):
-    documents = corpora.json_documents
+    documents = formats.json_documents
     assert complaint(documents, tmp_path, '{"_id": "a", "text": "x"}\n{"_id": \n').startswith("/file:2: not JSON")
     assert complaint(documents, tmp_path, "[1]\n").startswith("/file:1: expected a JSON object")
     assert complaint(documents, tmp_path, '{"text": "x"}\n').startswith(
@@ -132,18 +133,28 @@ def test_broken_lines_are_named(tmp_path):
     assert complaint(documents, tmp_path, '{"_id": "a", "text": "x", "title": []}\n').startswith("/file:1: no title")
 
 
-@pytest.mark.parametrize("grade", ["-1", "1.5", "high", "128", "²"])
+@pytest.mark.parametrize("grade", ["-2", "-01", "1.5", "high", "128", "²"])
 def test_bad_grades_are_named(tmp_path, grade):
-    said = complaint(corpora.judgments, tmp_path, f"x 0 a 1\nx 0 b {grade}\n")
-    assert said == f"/file:2: the grade {grade!r} is not a whole number from 0 to 127"
+    said = complaint(formats.judgments, tmp_path, f"x 0 a 1\nx 0 b {grade}\n")
+    assert said.startswith(f"/file:2: the grade {grade!r} is not a whole number from 0 to 127, nor -1")
+    assert said.endswith("write 0")
+
+
+def test_a_grade_of_minus_1_is_no_judgment(tmp_path):
+    found = corpora.load_folder(beir(tmp_path, "x\ta\t-1\nx\t7\t2\nx\ta\t-1\ny\ta\t-1\nnobody\ta\t-1\n"))
+    assert found.judgments.tolist() == [[0, 1, 2]]
+    assert found.parts["all"].tolist() == [0]  # y has no judgment
+    assert (found.unjudged, found.unknown) == (3, 1)
+    again = corpora.load_folder(beir(tmp_path, "x\ta\t-1\nx\ta\t1\n"))  # judged after all
+    assert again.judgments.tolist() == [[0, 0, 1]]
 
 
 def test_judgments_with_other_columns_are_named(tmp_path):
-    assert complaint(corpora.judgments, tmp_path, "x a\n").startswith("/file:1: found 'x a\\n'; expected `query 0")
+    assert complaint(formats.judgments, tmp_path, "x a\n").startswith("/file:1: found 'x a\\n'; expected `query 0")
 
 
 def test_trec_files_that_break_off_are_named(tmp_path):
-    documents, topics = corpora.trec_documents, corpora.trec_topics
+    documents, topics = formats.trec_documents, formats.trec_topics
     assert complaint(documents, tmp_path, "<DOC>\n<DOCNO>1</DOCNO>\n").startswith("/file:1: <doc> without </doc>")
     assert complaint(documents, tmp_path, "<DOC>\n<DOC>\n</DOC>").startswith(
         "/file:2: <doc> within the one that begins at"
@@ -156,14 +167,14 @@ def test_trec_files_that_break_off_are_named(tmp_path):
 def test_bytes_that_are_not_utf8_are_named(tmp_path):
     (tmp_path / "file").write_bytes(b"x 0 a 1\nx 0 \xff 1\n")
     with pytest.raises(DataError, match=r"file:2: not UTF-8 \(byte 4 of the line\)"):
-        list(corpora.judgments(str(tmp_path / "file")))
+        list(formats.judgments(str(tmp_path / "file")))
 
 
 def test_a_truncated_xz_is_named(tmp_path):
     whole = lzma.compress(DOCUMENTS.encode() * 1000)
     (tmp_path / "file.xz").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(DataError, match=r"file\.xz: damaged or cut short"):
-        list(corpora.json_documents(str(tmp_path / "file.xz")))
+        list(formats.json_documents(str(tmp_path / "file.xz")))
 
 
 def test_no_document_is_an_error(tmp_path):

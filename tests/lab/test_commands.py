@@ -164,6 +164,24 @@ def test_data_show_in_json_counts_documents_and_grades(command, tmp_path):
     assert len(about["checksums"]["1"]) == 64
 
 
+def test_texts_are_added_and_shown(command, tmp_path):
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "corpus.jsonl").write_text('{"_id": "a", "text": "one"}\n{"_id": "b", "text": "two"}\n')
+    (folder / "queries.jsonl").write_text('{"_id": "q", "text": "one"}\n')
+    (folder / "qrels.tsv").write_text("q\ta\t2\nq\tb\t-1\n")
+    added = command("data", "add", "mine", folder)
+    assert (added.code, added.out) == (0, f"mine: texts, 2 documents, 1 queries, 1 judgments in {folder}\n")
+    shown = command("data", "show", "mine").out
+    assert "judged queries: all 1" in shown
+    assert "1 judgments, of grade 0, 1, ...: 0 0 1" in shown
+    assert "left out: 1 of -1 (not judged), 0 of missing" in shown
+    about = strict_json(command("data", "show", "mine", "--json").out)
+    assert (about["documents"], about["unjudged"], about["grade_counts"]) == (2, 1, [0, 0, 1])
+    listed = {one["name"]: one for one in strict_json(command("data", "list", "--json").out)}
+    assert (listed["mine"]["where"], listed["mine"]["note"]) == (str(folder), "texts, BEIR")
+
+
 def test_data_show_of_a_built_in_collection_says_that_it_is_synthetic(command):
     answer = command("data", "show", "synthetic-mq2007@60")
     assert answer.code == 0

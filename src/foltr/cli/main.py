@@ -271,11 +271,19 @@ def data_list(json_: Json = False) -> None:
 
 @data_app.command("add")
 def data_add(name: str, path: Path) -> None:
-    """Register the location of a data set (a folder or a .zip)."""
+    """Register the location of a data set: a folder or .zip of features, or texts.
+
+    Texts are JSON lines or TREC files, or a folder of text files.
+    """
     require("lab")
     from foltr.lab.data import catalog
+    from foltr.text.corpus import Corpus
 
     found = catalog.add(name, path)
+    if isinstance(found, Corpus):
+        out.print(f"{name}: texts, {len(found.ids):,} documents, {len(found.query_ids):,} queries, "
+                  f"{len(found.judgments):,} judgments in {path}", highlight=False, soft_wrap=True)  # fmt: skip
+        return
     folds = f"{len(found.folds)} fold{'s' * (len(found.folds) != 1)}"
     out.print(f"{name}: {folds} in {path}", highlight=False, soft_wrap=True)
 
@@ -284,8 +292,11 @@ def data_add(name: str, path: Path) -> None:
 def data_show(name: str, json_: Json = False) -> None:
     """Show counts, grades, files and checksums of a data set."""
     require("lab")
-    from foltr.lab.data import catalog
+    from foltr.lab.data import catalog, corpora
 
+    if name == corpora.BUILT_IN or catalog.texts_of(name):
+        _show_texts(corpora.describe(name), json_=json_)
+        return
     about = catalog.describe(name)
     if json_:
         print_json(_plain(about))
@@ -298,6 +309,18 @@ def data_show(name: str, json_: Json = False) -> None:
             out.print(f"  fold {fold} {split:<10} {part.queries:>6} queries {part.documents:>8} documents, "
                        f"grades in %: {mix}", highlight=False)  # fmt: skip
         out.print(f"  fold {fold} checksum   {about.checksums[fold][:16]}", highlight=False)
+
+
+def _show_texts(about: Any, *, json_: bool) -> None:
+    if json_:
+        print_json(_plain(about))
+        return
+    parts = ", ".join(f"{part} {queries:,}" for part, queries in about.parts.items()) or "none"
+    mix = " ".join(f"{count:,}" for count in about.grade_counts)
+    out.print(f"{about.name}: texts, {about.documents:,} documents, {about.queries:,} queries\n{about.where}\n"
+              f"  judged queries: {parts}\n  {about.judgments:,} judgments, of grade 0, 1, ...: {mix or 'none'}\n"
+              f"  left out: {about.unjudged:,} of -1 (not judged), {about.unknown:,} of missing queries or documents",
+              highlight=False, soft_wrap=True)  # fmt: skip
 
 
 def _plain(value: Any) -> Any:

@@ -3,7 +3,9 @@
 Readers yield documents, queries and judgments one by one, each with the place it was read from: `text_folder` here,
 those of published collections in the lab. `assemble` joins them and refuses input that would silently give wrong
 numbers: two documents or two queries with one id, two judgments of one pair that disagree, judgments none of which
-matches. Judgments of a missing document or query are left out and counted. A document without any text has length 0.
+matches. Judgments of a missing document or query are left out and counted. A judgment of UNJUDGED (-1) says that
+nobody judged the pair: it is counted and left out, so that a query with no other judgment is not a judged query. A
+document without any text has length 0.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,6 +17,7 @@ import numpy as np
 from foltr.errors import DataError
 from foltr.types import Array
 
+UNJUDGED = -1
 TEXT_FILES = (".txt", ".text", ".md", ".rst")
 
 
@@ -56,6 +59,7 @@ class Corpus(NamedTuple):
     judgments: Array  # [judgments, 3] int32: query, document (numbers of the above), grade; sorted, each pair once
     parts: dict[str, Array]  # "train", "test", ... -> judged queries, in order; "all" where they are not divided
     unknown: int  # judgments left out, since their query or their document is missing
+    unjudged: int  # judgments of UNJUDGED, left out
 
 
 class Pairs(NamedTuple):
@@ -84,7 +88,7 @@ def assemble(
     texts, asked = _distinct(documents, "document"), _distinct(queries, "query")
     if not texts:
         raise DataError(f"{name}: there is no document")
-    graded, parts, unknown = _judged(judgments or {}, _numbers(asked), _numbers(texts))
+    graded, parts, unknown, unjudged = _judged(judgments or {}, _numbers(asked), _numbers(texts))
     if unknown and not graded:
         raise DataError(f"{name}: none of {unknown:,} judgments names a query and a document of the corpus")
     rows = [(*pair, grade) for pair, grade in sorted(graded.items())]
@@ -98,6 +102,7 @@ def assemble(
         np.array(rows, dtype=np.int32).reshape(-1, 3),
         parts,
         unknown,
+        unjudged,
     )
 
 
@@ -116,16 +121,19 @@ def _numbers(named: list[Named]) -> dict[str, int]:
 
 def _judged(
     judgments: Mapping[str, Iterable[Judgment]], queries: dict[str, int], documents: dict[str, int]
-) -> tuple[dict[tuple[int, int], int], dict[str, Array], int]:
-    """Grade of every known pair, judged queries of every part, and the number of judgments left out."""
+) -> tuple[dict[tuple[int, int], int], dict[str, Array], int, int]:
+    """Grade of every known pair, judged queries of every part, and how many judgments are left out and why."""
     graded: dict[tuple[int, int], int] = {}
-    parts, unknown = {}, 0
+    parts, unknown, unjudged = {}, 0, 0
     for part, found in judgments.items():
         judged = set()
         for judgment in found:
             query, document = queries.get(judgment.query), documents.get(judgment.document)
             if query is None or document is None:
                 unknown += 1
+                continue
+            if judgment.grade == UNJUDGED:
+                unjudged += 1
                 continue
             if graded.setdefault((query, document), judgment.grade) != judgment.grade:
                 raise DataError(
@@ -134,7 +142,7 @@ def _judged(
                 )
             judged.add(query)
         parts[part] = np.array(sorted(judged), dtype=np.int64)
-    return graded, parts, unknown
+    return graded, parts, unknown, unjudged
 
 
 def grade_of(corpus: Corpus, queries: Array, documents: Array) -> Array:

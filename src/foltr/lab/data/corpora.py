@@ -1,33 +1,29 @@
-"""Corpora by name: nfcorpus, vaswani, msmarco-sample, docstrings, or a folder of your own.
+"""Corpora by name: nfcorpus, vaswani, msmarco-sample, docstrings, or texts of your own.
 
-A corpus is searched for where collections are (`places`): the folder that was added, FOLTR_DATA, ./data. Its folder
-holds, each plain or compressed (.gz, .xz, .bz2),
+A corpus is searched for where collections are (`places`): the folder or file that was added, FOLTR_DATA, ./data.
+Known are, each plain or compressed (.gz, .xz, .bz2),
 
-    BEIR    corpus.jsonl, queries.jsonl, and qrels.tsv or qrels/train.tsv, dev.tsv, test.tsv (.tsv, .qrel, .txt)
-    TREC    doc-text.trec, query-text.trec, qrels
+    BEIR         corpus.jsonl, queries.jsonl, and qrels.tsv or qrels/train.tsv, dev.tsv, test.tsv (.tsv, .qrel, .txt)
+    TREC         doc-text.trec, query-text.trec, qrels
+    one file     a .jsonl or .trec file of documents
+    text files   a folder with .txt, .text, .md or .rst files in it: the path is the id, the name the title
 
-Nothing is downloaded. `docstrings` needs no file: every machine with Python has it. The readers of single files:
-
-    json_documents    a JSON object a line: an id, a text, optionally a title (BEIR, ir_datasets)
-    json_queries      a JSON object a line: an id, a text
-    trec_documents    <DOC> <DOCNO>7</DOCNO> ... </DOC>; a title element is the title, the rest the body
-    trec_topics       <top> <num>7 <title>words ... </top>, elements closed or not
-    judgments         `query 0 document grade` (TREC) or `query document grade`; a first line of column names is skipped
-
-An error names file and line and says what was expected there.
+Without queries a corpus can be searched, and nothing can be learned from it. A judgment of -1 is none (`corpus`).
+Nothing is downloaded. `docstrings` needs no file: every machine with Python has it.
 """
 
-import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
-import msgspec
+import numpy as np
 
 from foltr.errors import DataError, DataMissing
+from foltr.lab.data import corpus_formats as formats
 from foltr.lab.data import docstrings, places
-from foltr.lab.data.files import opened, packed
-from foltr.text.corpus import Corpus, Document, Judgment, Place, Query, assemble, decoded_lines
+from foltr.lab.data.files import packed
+from foltr.text.corpus import TEXT_FILES, Corpus, Document, Judgment, Query, assemble, text_folder
 
 BUILT_IN = "docstrings"
 WHERE = {
@@ -36,17 +32,30 @@ WHERE = {
     "msmarco-sample": "Any sample of MS MARCO passages in BEIR's files: https://microsoft.github.io/msmarco/",
 }
 _OWN = "It is not a known name; a folder of that name with a corpus in it works too."
+_COMPRESSED = ("", ".gz", ".xz", ".bz2")
 _JUDGED = (".tsv", ".qrel", ".txt", "")
-_LOOKED_FOR = "corpus.jsonl, queries.jsonl and qrels (BEIR), or doc-text.trec, query-text.trec and qrels (TREC)"
-IDS = ("_id", "id", "doc_id", "docid", "docno", "query_id", "qid")
-TEXTS = ("text", "body", "contents", "abstract", "query")
-HIGHEST_GRADE = 127
-_NAMES = {"query-id", "query_id", "qid", "query"}  # how a first line of names begins
-_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
-_NUMBER = re.compile(r"<DOCNO>(.*?)</DOCNO>", re.IGNORECASE | re.DOTALL)
-_TITLE = re.compile(r"<(TITLE|HEADLINE|HEAD|TI|HL|TTL)>(.*?)</\1>", re.IGNORECASE | re.DOTALL)
-_TOPIC_NUMBER = re.compile(r"<num>\s*(?:Number:)?\s*([^\s<]+)", re.IGNORECASE)
-_TOPIC_TITLE = re.compile(r"<title>\s*(?:Topic:)?([^<]*)", re.IGNORECASE)
+LOOKED_FOR = "corpus.jsonl, queries.jsonl and qrels (BEIR), or doc-text.trec, query-text.trec and qrels (TREC)"
+_LAYOUTS = {"BEIR": ("corpus.jsonl", "queries.jsonl"), "TREC": ("doc-text.trec", "query-text.trec")}
+_ENDINGS = {"BEIR": ".jsonl", "TREC": ".trec"}
+_FEATURES = re.compile(rb"\s*\S+ +qid:\S+ +\d+:")  # the first line of a file of LETOR features
+
+
+class TextFiles(NamedTuple):
+    layout: str  # "BEIR", "TREC" or "text files"
+    documents: Path
+    queries: Path | None
+
+
+class TextDescription(NamedTuple):
+    name: str
+    where: str
+    documents: int
+    queries: int
+    judgments: int
+    grade_counts: tuple[int, ...]  # judgments of grade 0, 1, ...
+    parts: dict[str, int]  # judged queries of each
+    unjudged: int  # judgments of -1, left out
+    unknown: int  # judgments left out, since their query or their document is missing
 
 
 def names() -> list[str]:
@@ -59,132 +68,111 @@ def load_corpus(name: str) -> Corpus:
     if name == BUILT_IN:
         return docstrings.load_docstrings()
     for root in places.candidates(name):
-        if root.is_dir():
+        if root.exists():
             return load_folder(root, name=name)
     raise DataMissing(
         f"the corpus {name!r} is not on this machine; known are {', '.join(names())}. {WHERE.get(name, _OWN)}\n"
-        f"Put {_LOOKED_FOR} into {places.shelves(name)[0]}, or set FOLTR_DATA to the folder that holds {name}/."
+        f"Put {LOOKED_FOR} into {places.shelves(name)[0]}, leave the files in any PATH and run: foltr data add {name} "
+        f"PATH, or set FOLTR_DATA to the folder that holds {name}/."
     )
 
 
 def load_folder(root: str | Path, *, name: str | None = None) -> Corpus:
-    """The corpus in a folder of one of the two layouts."""
-    folder = Path(root)
-    for files, read_documents, read_queries in _LAYOUTS:
-        documents, queries = (packed(folder / file) for file in files)
-        if documents and queries:
-            judged = _judgments(folder)
-            return assemble(name or folder.name, read_documents(str(documents)), read_queries(str(queries)), judged)
-    raise DataError(f"{folder}: no known layout; looked for {_LOOKED_FOR} (each also as .gz, .xz, .bz2)")
+    """The corpus in a folder or file of a known layout."""
+    place = Path(root)
+    found = find(place)
+    if found is None:
+        raise DataError(
+            f"{place}: no known layout; looked for {LOOKED_FOR} (each also as .gz, .xz, .bz2), for one .jsonl or .trec "
+            f"file, and for text files ({', '.join(TEXT_FILES)})"
+        )
+    called = name or place.name
+    judged = _judgments(place)
+    if found.queries is None and judged:
+        raise DataError(f"{place}: judgments without queries; expected queries.jsonl (BEIR) or query-text.trec (TREC)")
+    if found.queries is None:
+        return assemble(called, _documents(found))
+    if not judged:
+        raise DataError(f"{place}: no judgments; expected qrels.tsv or a folder qrels/ with train.tsv, test.tsv")
+    return assemble(called, _documents(found), _queries(found.queries), judged)
+
+
+def add(name: str, path: str | Path) -> Corpus:
+    """Registers the place of a corpus after reading it."""
+    if name == BUILT_IN:
+        raise DataError(f"the name {name!r} belongs to a built-in corpus; choose another")
+    root = Path(path).expanduser().resolve()
+    corpus = load_folder(root, name=name)
+    places.remember(name, root)
+    return corpus
+
+
+def locate(name: str) -> tuple[Path, TextFiles] | None:
+    """Where a corpus lies, and its files."""
+    found = ((root, find(root)) for root in places.candidates(name) if root.exists())
+    return next(((root, files) for root, files in found if files), None)
+
+
+def find(root: Path) -> TextFiles | None:
+    """The files of a corpus, by their names; nothing is parsed."""
+    if root.is_file():
+        layout = next((layout for layout, ending in _ENDINGS.items() if _is_packed(root, ending)), None)
+        return TextFiles(layout, root, None) if layout else None
+    for layout, (documents, queries) in _LAYOUTS.items():
+        main = packed(root / documents)
+        if main:
+            return TextFiles(layout, main, packed(root / queries))
+    first = next((path for path in root.rglob("*") if path.suffix.lower() in TEXT_FILES and path.is_file()), None)
+    if first is None or _is_features(first):
+        return None
+    return TextFiles("text files", root, None)
+
+
+def _is_packed(path: Path, ending: str) -> bool:
+    return any(path.name.endswith(ending + packing) for packing in _COMPRESSED)
+
+
+def _is_features(path: Path) -> bool:
+    """A file of features for learning to rank, which is not a text."""
+    try:
+        with path.open("rb") as file:
+            return _FEATURES.match(file.readline(10_000)) is not None
+    except OSError:
+        return False
+
+
+def _documents(files: TextFiles) -> Iterable[Document]:
+    if files.layout == "text files":
+        return text_folder(files.documents)
+    read = formats.json_documents if files.layout == "BEIR" else formats.trec_documents
+    return read(str(files.documents))
+
+
+def _queries(path: Path) -> Iterator[Query]:
+    return (formats.json_queries if _is_packed(path, ".jsonl") else formats.trec_topics)(str(path))
 
 
 def _judgments(folder: Path) -> dict[str, Iterator[Judgment]]:
-    """Part -> its judgments: the files of qrels/, or one file for all."""
+    """Part -> its judgments: the files of qrels/, or one file for all; empty where there are none."""
     whole = next((found for ending in _JUDGED if (found := packed(folder / f"qrels{ending}"))), None)
     if whole:
-        return {"all": judgments(str(whole))}
+        return {"all": formats.judgments(str(whole))}
     inside = sorted(path for path in (folder / "qrels").glob("*") if path.is_file())
-    if not inside:
-        raise DataError(f"{folder}: no judgments; expected qrels.tsv or a folder qrels/ with train.tsv, test.tsv")
-    return {path.name.split(".")[0]: judgments(str(path)) for path in inside}
+    return {path.name.split(".")[0]: formats.judgments(str(path)) for path in inside}
 
 
-def _lines(source: str) -> Iterator[tuple[Place, str]]:
-    with opened(source) as file:
-        yield from decoded_lines(source, file)
-
-
-def _objects(source: str) -> Iterator[tuple[Place, dict[str, object]]]:
-    for place, line in _lines(source):
-        try:
-            found = msgspec.json.decode(line)
-        except msgspec.DecodeError as error:
-            raise DataError(f"{place}: not JSON ({error}); expected one object a line") from error
-        if not isinstance(found, dict):
-            raise DataError(f"{place}: expected a JSON object with an id and a text")
-        yield place, found
-
-
-def _field(found: dict[str, object], names: tuple[str, ...], what: str, place: Place) -> str:
-    value = next((found[name] for name in names if found.get(name) is not None), None)
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value)
-    if not isinstance(value, str):
-        raise DataError(f"{place}: no {what}; expected a string under one of {', '.join(names)}")
-    return value
-
-
-def json_documents(source: str) -> Iterator[Document]:
-    for place, found in _objects(source):
-        title = "" if found.get("title") is None else _field(found, ("title",), "title", place)
-        yield Document(_field(found, IDS, "id", place), title, _field(found, TEXTS, "text", place), place)
-
-
-def json_queries(source: str) -> Iterator[Query]:
-    for place, found in _objects(source):
-        yield Query(_field(found, IDS, "id", place), _field(found, TEXTS, "text", place), place)
-
-
-def _elements(source: str, tag: str) -> Iterator[tuple[Place, str]]:
-    """What stands between <tag> and </tag>, with the place of the opening."""
-    opening, closing = f"<{tag}>", f"</{tag}>"
-    begun: Place | None = None
-    inside: list[str] = []
-    for place, line in _lines(source):
-        mark = line.strip().lower()
-        if mark.startswith(opening):
-            if begun:
-                raise DataError(f"{place}: {opening} within the one that begins at {begun}; {closing} is missing")
-            begun, inside = place, []
-        if begun:
-            inside.append(line)
-        if mark.endswith(closing) and begun:
-            text = "".join(inside).strip()
-            yield begun, text[len(opening) : -len(closing)]
-            begun = None
-    if begun:
-        raise DataError(f"{begun}: {opening} without {closing}; the file is cut short")
-
-
-def trec_documents(source: str) -> Iterator[Document]:
-    for place, text in _elements(source, "doc"):
-        number = _NUMBER.search(text)
-        if not number:
-            raise DataError(f"{place}: a document without <DOCNO>")
-        rest = text[: number.start()] + text[number.end() :]
-        titles = [found.group(2) for found in _TITLE.finditer(rest)]
-        yield Document(number.group(1).strip(), _plain(" ".join(titles)), _plain(_TITLE.sub(" ", rest)), place)
-
-
-def _plain(marked: str) -> str:
-    return html.unescape(_TAG.sub(" ", marked)).strip()
-
-
-def trec_topics(source: str) -> Iterator[Query]:
-    for place, text in _elements(source, "top"):
-        number, title = _TOPIC_NUMBER.search(text), _TOPIC_TITLE.search(text)
-        if not number or not title:
-            raise DataError(f"{place}: a topic without {'<title>' if number else '<num>'}")
-        yield Query(number.group(1), html.unescape(title.group(1)).strip(), place)
-
-
-def judgments(source: str) -> Iterator[Judgment]:
-    for place, line in _lines(source):
-        columns = line.split()
-        if place.line == 1 and columns[0].lower() in _NAMES:
-            continue
-        if len(columns) not in (3, 4):
-            raise DataError(f"{place}: found {line[:80]!r}; expected `query 0 document grade`, the 0 perhaps left out")
-        yield Judgment(columns[0], columns[-2], _grade(columns[-1], place), place)
-
-
-def _grade(word: str, place: Place) -> int:
-    if not (word.isascii() and word.isdecimal() and int(word) <= HIGHEST_GRADE):
-        raise DataError(f"{place}: the grade {word!r} is not a whole number from 0 to {HIGHEST_GRADE}")
-    return int(word)
-
-
-_LAYOUTS = (
-    (("corpus.jsonl", "queries.jsonl"), json_documents, json_queries),
-    (("doc-text.trec", "query-text.trec"), trec_documents, trec_topics),
-)
+def describe(name: str) -> TextDescription:
+    """Counts of a corpus."""
+    corpus = load_corpus(name)
+    located = locate(name)
+    return TextDescription(
+        name,
+        str(located[0]) if located else "built in",
+        len(corpus.ids),
+        len(corpus.query_ids),
+        len(corpus.judgments),
+        tuple(np.bincount(corpus.judgments[:, 2]).tolist()),
+        {part: len(queries) for part, queries in corpus.parts.items()},
+        corpus.unjudged,
+        corpus.unknown,
+    )

@@ -5,15 +5,18 @@ body. The source files are parsed, never imported. Modules that some systems pac
 and tests are left out, so that one version of Python has one corpus; it is read once and cached.
 
 A known-item query has up to five words of an object's summary line, stop words removed, drawn by the seed, in their
-order; only lines that no other object has are used. That object has grade 2, the others of its module grade 1.
+order; only lines that no other object has are used. That object has grade 2, the others of its module grade 1. The
+queries are cut here and not by the analyser, so that they stay the same when it changes.
 """
 
 import ast
 import contextlib
 import hashlib
 import inspect
+import re
 import sys
 import sysconfig
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +26,7 @@ import msgspec
 from foltr.atomic import atomic_write, cache_home
 from foltr.errors import DataMissing, SpecError, StorageError
 from foltr.rng import stream
-from foltr.text.analysis import STOP_WORDS, terms
+from foltr.text.analysis import STOP_WORDS
 from foltr.text.corpus import Corpus, Document, Judgment, Place, Query, assemble
 
 NAME = "docstrings"
@@ -112,6 +115,10 @@ def _summary(one: Described) -> str:
     return one.text.split("\n", 1)[0].strip()
 
 
+def _words(line: str) -> list[str]:
+    return re.findall(r"\w+", unicodedata.normalize("NFKC", line).lower())
+
+
 def _known_items(found: list[Described], queries: int, seed: int) -> tuple[list[Query], list[Judgment]]:
     same_line = Counter(_summary(one) for one in found)
     modules: dict[str, list[str]] = defaultdict(list)
@@ -121,7 +128,7 @@ def _known_items(found: list[Described], queries: int, seed: int) -> tuple[list[
     judged: list[Judgment] = []
     for number in stream(seed, purpose="choice").permutation(len(found)).tolist():
         one = found[number]
-        words = [word for word in terms(_summary(one)) if word not in STOP_WORDS]
+        words = [word for word in _words(_summary(one)) if word not in STOP_WORDS]
         fit = same_line[_summary(one)] == 1 and len(modules[one.module]) >= _SMALLEST_MODULE
         if not fit or len(words) < _SHORTEST_QUERY:
             continue

@@ -58,6 +58,10 @@ def check(setting: SiloSetting, loaded: Corpus | RetrievalTask) -> None:
     """Refuses impossible settings before anything is computed."""
     if isinstance(loaded, RetrievalTask) and not isinstance(setting.silo, Retrieval):
         raise SpecError(f"data.name = {setting.data.name!r} has no queries to learn from; use nfcorpus or docstrings")
+    if isinstance(loaded, Corpus) and not len(loaded.judgments) and not isinstance(setting.silo, Retrieval):
+        raise SpecError(
+            f'data.name = {setting.data.name!r} has no judged queries to learn from; use kind = "retrieval"'
+        )
     documents = _size(loaded)
     if isinstance(setting.silo, Retrieval) and setting.silo.top > documents:
         raise SpecError(f"silo.top = {setting.silo.top} of {documents:,} documents; use at most {documents:,}")

@@ -43,13 +43,15 @@ def synthetic_task(
 
 
 def text(name: str, asked: int = 600, seed: int = 1) -> RetrievalTask:
-    """Titles and bodies of a corpus, and a sample of its queries' terms that some document has."""
+    """Titles and bodies of a corpus, and a sample of its queries' terms that some document has; of all terms where
+    there are no queries."""
     corpus = corpora.load_corpus(name)
     both = zip(corpus.titles, corpus.bodies, strict=True)
     found = [Counter(cut(f"{title} {body}")) for title, body in both]
     words = sorted(set().union(*found))
     vocabulary = {word: number for number, word in enumerate(words)}
-    known = sorted({vocabulary[word] for query in corpus.query_texts for word in cut(query) if word in vocabulary})
+    texts = corpus.query_texts or tuple(words)
+    known = sorted({vocabulary[word] for text in texts for word in cut(text) if word in vocabulary})
     order = stream(seed, purpose="choice").permutation(len(known))[:asked]
     return RetrievalTask(count(found, vocabulary), words, np.array(known)[order])
 
