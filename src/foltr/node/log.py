@@ -29,6 +29,7 @@ from foltr.node.memory import DAY, Openings, Remembered, Use
 from foltr.types import Array, Interaction
 
 QUICK_RETURN, FORGOTTEN = 1, 2  # why a choice was withdrawn
+LATEST = 1e11  # seconds since 1970
 _MOST_CANDIDATES, _MOST_FEATURES = 10_000, 1_000
 
 
@@ -45,9 +46,9 @@ DEFAULT_RETENTION = Retention()
 class Impression(NamedTuple):
     """A settled list. Rows of scores and features: the displayed documents in order, then the other candidates."""
 
-    query: str
+    query: str | None  # None: erased
     time: float  # seconds since 1970
-    documents: Sequence[str]  # [k] keys as displayed
+    documents: Sequence[str | None]  # [k] keys as displayed; None: erased
     propensities: Array  # [k] chance of the document at its position
     scores: Array  # [n]
     features: Array  # [n, d] scaled
@@ -95,8 +96,12 @@ class Log:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All or nothing; on the disk when it is left."""
+        """All or nothing; on the disk when it is left. Inside another transaction it is a part of it."""
         with self._lock, explained(self.path):
+            nested = self._connection.in_transaction
+            if nested:
+                yield self._connection
+                return
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
@@ -122,8 +127,9 @@ class Log:
             found = connection.execute(
                 "INSERT INTO impressions (time, query, model_version, feature_set, candidates, documents, "
                 "propensities, scores, teams, features) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (float(impression.time), memory.stored_text(impression.query), int(impression.model_version),
-                 _feature_set(connection, impression.feature_names), len(features), numbers.tobytes(),
+                (float(impression.time), impression.query and memory.stored_text(impression.query),
+                 int(impression.model_version), _feature_set(connection, impression.feature_names), len(features),
+                 numbers.tobytes(),
                  np.asarray(impression.propensities, dtype="<f4").tobytes(), scores.tobytes(), teams,
                  features.tobytes()),
             )  # fmt: skip
@@ -132,18 +138,27 @@ class Log:
     def choose(self, impression: int, document: str, time: float) -> int:
         """Stores that a displayed document was opened; durable when it returns. The number of the choice."""
         with self.transaction() as connection:
-            row = connection.execute("SELECT query, documents FROM impressions WHERE id = ?", (impression,)).fetchone()
-            if row is None:
-                raise InputError(f"there is no list {impression} in the log; search again")
+            _, documents = _list(connection, impression)
             number = _known(connection, document)
-            positions = np.flatnonzero(np.frombuffer(row[1], dtype="<i8") == number)
-            if number is None or not len(positions):
+            positions = np.flatnonzero(documents == (-1 if number is None else number))
+            if not len(positions):
                 raise InputError(f"list {impression} did not show {document!r}; choose one of its documents")
-            typed = None if row[0] is None else memory.typed_text(row[0])
+            return self.choose_position(impression, int(positions[0]), time)
+
+    def choose_position(self, impression: int, position: int, time: float, *, withdrawn: int = 0) -> int:
+        """The same by the place in the list, counted from 0."""
+        with self.transaction() as connection:
+            query, documents = _list(connection, impression)
+            if not 0 <= position < len(documents):
+                raise InputError(f"list {impression} has {len(documents)} documents; there is no place {position + 1}")
+            if not 0 <= time < LATEST:
+                raise InputError(f"a choice at {time!r}: expected seconds since 1970")
             found = connection.execute(
-                "INSERT INTO choices (impression, document, position, typed, time) VALUES (?, ?, ?, ?, ?)",
-                (impression, number, int(positions[0]), typed, float(time)),
-            )
+                "INSERT INTO choices (impression, document, position, typed, time, withdrawn) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                (impression, int(documents[position]), position, query and memory.typed_text(query), float(time),
+                 withdrawn),
+            )  # fmt: skip
             return int(found.lastrowid or 0)
 
     def take_back(self, impression: int, document: str) -> bool:
@@ -204,7 +219,7 @@ class Log:
             "c.typed <= ? AND c.withdrawn = 0 AND d.key IS NOT NULL ORDER BY c.time, c.id",
             (typed_now, last),
         )
-        uses = (Use(typed, _decoded(key), time) for typed, key, time in rows)
+        uses = (Use(typed, decoded(key), time) for typed, key, time in rows)
         return memory.lookup(memory.entries(uses).items(), query, now)
 
     def uses(self) -> list[Use]:
@@ -213,7 +228,7 @@ class Log:
             "SELECT c.typed, d.key, c.time FROM choices c JOIN documents d ON d.id = c.document WHERE c.withdrawn = 0 "
             "AND c.typed IS NOT NULL AND d.key IS NOT NULL ORDER BY c.time, c.id"
         )
-        return [Use(typed, _decoded(key), time) for typed, key, time in rows]
+        return [Use(typed, decoded(key), time) for typed, key, time in rows]
 
     def openings(self, now: float) -> Openings:
         """Decayed counts of openings, as of the day of `now`; computed again when the log or the day changes."""
@@ -224,7 +239,7 @@ class Log:
                     "SELECT d.key, c.time FROM choices c JOIN documents d ON d.id = c.document WHERE c.withdrawn = 0 "
                     "AND d.key IS NOT NULL"
                 )
-                self._counted = memory.count_openings(((_decoded(key), time) for key, time in rows), now)
+                self._counted = memory.count_openings(((decoded(key), time) for key, time in rows), now)
                 self._counted_at = state
             return self._counted
 
@@ -237,13 +252,15 @@ class Log:
     def history(self, *, limit: int = 50, before: int | None = None) -> list[Displayed]:
         """The newest lists and their choices, newest first; `before` an impression to page on."""
         last = before if before is not None else 2**62
-        rows = self.rows(
-            "SELECT id, time, query, documents FROM impressions WHERE id < ? ORDER BY id DESC LIMIT ?", (last, limit)
-        )
-        return [self._displayed(row) for row in rows]
+        rows = self.rows("SELECT id FROM impressions WHERE id < ? ORDER BY id DESC LIMIT ?", (last, limit))
+        return [self.displayed(number) for (number,) in rows]
 
-    def _displayed(self, row: tuple[Any, ...]) -> Displayed:
-        number, time, query, documents = row
+    def displayed(self, impression: int) -> Displayed:
+        """One list and its choices."""
+        rows = self.rows("SELECT id, time, query, documents FROM impressions WHERE id = ?", (impression,))
+        if not rows:
+            raise InputError(f"there is no list {impression} in the log; `foltr node history` lists them")
+        number, time, query, documents = rows[0]
         keys = self._keys(np.frombuffer(documents, dtype="<i8").tolist())
         choices = self.rows(
             "SELECT c.impression, d.key, c.position, c.time, c.withdrawn FROM choices c JOIN documents d "
@@ -264,12 +281,12 @@ def encoded(key: str) -> bytes:
     return key.encode("utf-8", "surrogateescape")
 
 
-def _decoded(key: bytes) -> str:
+def decoded(key: bytes) -> str:
     return key.decode("utf-8", "surrogateescape")
 
 
 def _decoded_or_none(key: bytes | None) -> str | None:
-    return None if key is None else _decoded(key)
+    return None if key is None else decoded(key)
 
 
 def _known(connection: sqlite3.Connection, document: str) -> int | None:
@@ -277,11 +294,20 @@ def _known(connection: sqlite3.Connection, document: str) -> int | None:
     return None if row is None else int(row[0])
 
 
-def _number(connection: sqlite3.Connection, document: str) -> int:
-    known = _known(connection, document)
+def _number(connection: sqlite3.Connection, document: str | None) -> int:
+    known = None if document is None else _known(connection, document)
     if known is not None:
         return known
-    return int(connection.execute("INSERT INTO documents (key) VALUES (?)", (encoded(document),)).lastrowid or 0)
+    key = None if document is None else encoded(document)
+    return int(connection.execute("INSERT INTO documents (key) VALUES (?)", (key,)).lastrowid or 0)
+
+
+def _list(connection: sqlite3.Connection, impression: int) -> tuple[str | None, Array]:
+    """Query and documents of a list."""
+    row = connection.execute("SELECT query, documents FROM impressions WHERE id = ?", (impression,)).fetchone()
+    if row is None:
+        raise InputError(f"there is no list {impression} in the log; search again")
+    return row[0], np.frombuffer(row[1], dtype="<i8")
 
 
 def _feature_set(connection: sqlite3.Connection, names: tuple[str, ...]) -> int:
@@ -294,9 +320,10 @@ def _feature_set(connection: sqlite3.Connection, names: tuple[str, ...]) -> int:
 def _check(impression: Impression) -> None:
     """Refuses a list that could not be read back."""
     n, k, d = len(impression.scores), len(impression.documents), len(impression.feature_names)
+    named = [one for one in impression.documents if one is not None]
     if np.shape(impression.features) != (n, d) or np.shape(impression.scores) != (n,):
         raise InputError(f"a list of {n} scores and {d} features must have features [{n}, {d}]")
-    if not 0 < k <= n <= _MOST_CANDIDATES or d > _MOST_FEATURES or len(set(impression.documents)) < k:
+    if not 0 < k <= n <= _MOST_CANDIDATES or d > _MOST_FEATURES or len(set(named)) < len(named):
         raise InputError(
             f"a list needs 1 to {_MOST_CANDIDATES:,} candidates, different documents among the displayed ones "
             f"and at most {_MOST_FEATURES:,} features"
@@ -304,7 +331,9 @@ def _check(impression: Impression) -> None:
     if np.shape(impression.propensities) != (k,) or (impression.teams is not None and len(impression.teams) != k):
         raise InputError(f"{k} displayed documents need {k} propensities, and teams where the list was interleaved")
     numbers = (impression.features, impression.scores, impression.propensities, impression.time)
-    if not all(np.isfinite(np.asarray(one, dtype=np.float32)).all() for one in numbers):
+    with np.errstate(over="ignore"):
+        finite = all(np.isfinite(np.asarray(one, dtype=np.float32)).all() for one in numbers)
+    if not finite or not 0 <= impression.time < LATEST:
         raise InputError("a list has features, scores or times that are no finite numbers; it is not logged")
 
 
