@@ -174,7 +174,9 @@ def minimise(comparisons: Sequence[Comparison], start: Array, prior: Array | flo
             gradient, hessian = derivatives(problem, weights)
             step = np.linalg.solve(hessian, gradient)
             decrement = float(gradient @ step)
-            if not decrement > _TOLERANCE * (1.0 + value):
+            if decrement <= _TOLERANCE * (1.0 + value):
+                return weights - step  # the last step squares the error that is left
+            if not decrement > 0:
                 break
             size = 1.0
             while not (lower := objective(problem, weights - size * step)) <= value - _SUFFICIENT * size * decrement:

@@ -26,7 +26,8 @@ from foltr.types import Array, Interaction
 
 OLD, NEW, BOTH = 0, 1, 2  # teams
 ALARM, MISS, HARM = 0.02, 0.1, 0.65
-MOST_LOSS, ERRORS = 0.02, 2.0  # of a replay: mean reciprocal rank, standard errors
+MOST_LOSS = 0.05  # of mean reciprocal rank in a replay
+CLEAR_LOSS, ERRORS = 0.005, 2.0  # the same where it is this many standard errors
 INTERLEAVED = 10  # places; below, the new order
 NEAR_TIE = 0.05  # logits
 FIXED_PLACES = 3  # that exploration never touches
@@ -47,7 +48,7 @@ class Replay(NamedTuple):
     @property
     def clearly_worse(self) -> bool:
         loss = self.old - self.new
-        return loss > MOST_LOSS or (self.interactions > 1 and loss > ERRORS * self.error and loss > 1e-9)
+        return loss > MOST_LOSS or (self.interactions > 1 and loss > max(CLEAR_LOSS, ERRORS * self.error))
 
 
 def replay(interactions: Sequence[Interaction], old: Array, new: Array) -> Replay:

@@ -41,14 +41,14 @@ class WeightedFeature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     weight: float
 
 
-class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A version: score = sum of weight x scaled feature, in logits."""
+class Weights(msgspec.Struct, frozen=True):
+    """A version: score = sum of weight x scaled feature, in logits. Other keys of its JSON are not read."""
 
     version: int
     kind: Literal["linear"]
     features: tuple[WeightedFeature, ...]
-    made: str  # the day
     parent: int | str = msgspec.field(name="from")  # the version that ranked before it, or "start"
+    date: str = ""
 
 
 class Version(NamedTuple):
@@ -236,8 +236,9 @@ def judge(log: Log) -> Literal["return", "trust", "open"]:
 def trial_points(log: Log) -> list[int]:
     """Points of interleaved lists since the last verdict, in their order; equal queries under a version count once."""
     rows = log.rows(
-        "SELECT i.id, i.model_version, i.query, i.teams, c.position FROM impressions i JOIN choices c "
-        "ON c.impression = i.id WHERE i.teams IS NOT NULL AND c.withdrawn = 0 AND i.id > ? ORDER BY i.id",
+        "SELECT i.id, i.model_version, q.text, i.teams, c.position FROM impressions i JOIN choices c "
+        "ON c.impression = i.id LEFT JOIN queries q ON q.impression = i.id "
+        "WHERE i.teams IS NOT NULL AND c.withdrawn = 0 AND i.id > ? ORDER BY i.id",
         (_state(log).get("judged_impression", 0),),
     )
     lists: dict[int, tuple[Any, Array, Array]] = {}
@@ -294,7 +295,7 @@ def _named(values: Array, like: Weights, now: float, parent: int) -> Weights:
         WeightedFeature(one.name, one.scaling, float(value)) for one, value in zip(like.features, values, strict=True)
     )
     day = datetime.datetime.fromtimestamp(now, tz=datetime.UTC).date().isoformat()
-    return Weights(0, "linear", features, day, parent or "start")
+    return Weights(0, "linear", features, parent or "start", day)
 
 
 def _insert(connection: Any, weights: Weights, state: str, clicks: int) -> int:

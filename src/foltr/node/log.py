@@ -4,8 +4,7 @@ An impression is a settled list: the query, the documents as shown with their pr
 and the scaled features and scores of ALL candidates, displayed ones first. A choice is an opening of one of them.
 
 Durability: a write-ahead log that is synchronised at every commit; what a method returned from survives kill -9 and a
-power cut. Erasure: deleted content is overwritten with zeros (`secure_delete`) and the write-ahead log is emptied, so
-that the bytes are gone from the files. Paths stand in one table: erasing a document erases it from all lists.
+power cut. Erasure is in `erasure`. Paths stand in one table: erasing a document erases it from all lists.
 
 Several processes and threads may use one log. Files are readable by their owner only.
 """
@@ -125,15 +124,18 @@ class Log:
         with self.transaction() as connection:
             numbers = np.array([_number(connection, one) for one in impression.documents], dtype="<i8")
             found = connection.execute(
-                "INSERT INTO impressions (time, query, model_version, feature_set, candidates, documents, "
-                "propensities, scores, teams, features) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (float(impression.time), impression.query and memory.stored_text(impression.query),
-                 int(impression.model_version), _feature_set(connection, impression.feature_names), len(features),
-                 numbers.tobytes(),
+                "INSERT INTO impressions (time, model_version, feature_set, candidates, documents, propensities, "
+                "scores, teams, features) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (float(impression.time), int(impression.model_version),
+                 _feature_set(connection, impression.feature_names), len(features), numbers.tobytes(),
                  np.asarray(impression.propensities, dtype="<f4").tobytes(), scores.tobytes(), teams,
                  features.tobytes()),
             )  # fmt: skip
-            return int(found.lastrowid or 0)
+            stored = int(found.lastrowid or 0)
+            if impression.query is not None:
+                text = memory.stored_text(impression.query)
+                connection.execute("INSERT INTO queries (impression, text) VALUES (?, ?)", (stored, text))
+            return stored
 
     def choose(self, impression: int, document: str, time: float) -> int:
         """Stores that a displayed document was opened; durable when it returns. The number of the choice."""
@@ -156,8 +158,8 @@ class Log:
             found = connection.execute(
                 "INSERT INTO choices (impression, document, position, typed, time, withdrawn) "
                 "VALUES (?, ?, ?, ?, ?, ?)",
-                (impression, int(documents[position]), position, query and memory.typed_text(query), float(time),
-                 withdrawn),
+                (impression, int(documents[position]), position, None if query is None else memory.typed_text(query),
+                 float(time), withdrawn),
             )  # fmt: skip
             return int(found.lastrowid or 0)
 
@@ -257,7 +259,11 @@ class Log:
 
     def displayed(self, impression: int) -> Displayed:
         """One list and its choices."""
-        rows = self.rows("SELECT id, time, query, documents FROM impressions WHERE id = ?", (impression,))
+        rows = self.rows(
+            "SELECT i.id, i.time, q.text, i.documents FROM impressions i LEFT JOIN queries q ON q.impression = i.id "
+            "WHERE i.id = ?",
+            (impression,),
+        )
         if not rows:
             raise InputError(f"there is no list {impression} in the log; `foltr node history` lists them")
         number, time, query, documents = rows[0]
@@ -304,7 +310,10 @@ def _number(connection: sqlite3.Connection, document: str | None) -> int:
 
 def _list(connection: sqlite3.Connection, impression: int) -> tuple[str | None, Array]:
     """Query and documents of a list."""
-    row = connection.execute("SELECT query, documents FROM impressions WHERE id = ?", (impression,)).fetchone()
+    row = connection.execute(
+        "SELECT q.text, i.documents FROM impressions i LEFT JOIN queries q ON q.impression = i.id WHERE i.id = ?",
+        (impression,),
+    ).fetchone()
     if row is None:
         raise InputError(f"there is no list {impression} in the log; search again")
     return row[0], np.frombuffer(row[1], dtype="<i8")

@@ -98,21 +98,13 @@ def export_lines(log: Log) -> Iterator[str]:
 
 def _impression_lines(log: Log, number: int, names: dict[int, tuple[str, ...]]) -> Iterator[str]:
     rows = log.rows(
-        "SELECT time, query, propensities, scores, features, feature_set, model_version FROM impressions WHERE id = ?",
+        "SELECT propensities, scores, features, feature_set, model_version FROM impressions WHERE id = ?",
         (number,),
     )
-    for (
-        time,
-        query,
-        propensities,
-        scores,
-        features,
-        feature_set,
-        version,
-    ) in rows:  # none where it was deleted meanwhile
+    for propensities, scores, features, feature_set, version in rows:  # none where it was deleted meanwhile
         shown = log.displayed(number)
         yield _line(ImpressionLine(
-            number, time, query, shown.documents, _floats(propensities), _floats(scores),
+            number, shown.time, shown.query, shown.documents, _floats(propensities), _floats(scores),
             base64.b64encode(features).decode(), names[feature_set], version,
         ))  # fmt: skip
         for one in shown.choices:
@@ -174,7 +166,9 @@ class _ImportState:
         self._log, self._numbers = log, dict[int, int | None]()
         self._impressions = self._choices = self._skipped = 0
         self._weights = False
-        self._known = set(log.rows("SELECT time, query FROM impressions"))
+        self._known = set(
+            log.rows("SELECT i.time, q.text FROM impressions i LEFT JOIN queries q ON q.impression = i.id")
+        )
         self._uses = set(log.uses())
 
     def result(self) -> Imported:

@@ -10,27 +10,28 @@ from foltr.errors import StorageError
 
 SCHEMA_VERSION = 1
 _BUSY_SECONDS = 30.0
-_SCHEMA = """
-CREATE TABLE documents (id INTEGER PRIMARY KEY, key BLOB UNIQUE);
-CREATE TABLE feature_sets (id INTEGER PRIMARY KEY, digest BLOB UNIQUE NOT NULL, names TEXT NOT NULL);
-CREATE TABLE impressions (
-  id INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, query TEXT, model_version INTEGER NOT NULL,
-  feature_set INTEGER NOT NULL, candidates INTEGER NOT NULL, documents BLOB NOT NULL, propensities BLOB NOT NULL,
-  scores BLOB NOT NULL, teams BLOB, features BLOB NOT NULL
-);
-CREATE INDEX impressions_by_time ON impressions (time);
-CREATE TABLE choices (
-  id INTEGER PRIMARY KEY AUTOINCREMENT, impression INTEGER REFERENCES impressions (id) ON DELETE CASCADE,
-  document INTEGER NOT NULL REFERENCES documents (id), position INTEGER NOT NULL, typed TEXT, time REAL NOT NULL,
-  withdrawn INTEGER NOT NULL DEFAULT 0
-);
-CREATE INDEX choices_by_impression ON choices (impression);
-CREATE INDEX choices_by_text ON choices (typed);
-CREATE TABLE versions (
-  version INTEGER PRIMARY KEY AUTOINCREMENT, weights TEXT NOT NULL, state TEXT NOT NULL, clicks INTEGER NOT NULL
-);
-CREATE TABLE learning (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-"""
+# Texts (paths, queries) stand in small tables of their own, which erasing rewrites (`erasure`)
+TEXT_TABLES = {
+    "documents": "(id INTEGER PRIMARY KEY, key BLOB UNIQUE)",
+    "queries": "(impression INTEGER PRIMARY KEY, text TEXT NOT NULL)",
+    "choices": """(
+        id INTEGER PRIMARY KEY AUTOINCREMENT, impression INTEGER, document INTEGER NOT NULL, position INTEGER NOT NULL,
+        typed TEXT, time REAL NOT NULL, withdrawn INTEGER NOT NULL DEFAULT 0
+    )""",
+}
+INDEXES = {"choices": {"choices_by_impression": "(impression)", "choices_by_text": "(typed)"}}
+_OTHER_TABLES = {
+    "feature_sets": "(id INTEGER PRIMARY KEY, digest BLOB UNIQUE NOT NULL, names TEXT NOT NULL)",
+    "impressions": """(
+        id INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, model_version INTEGER NOT NULL,
+        feature_set INTEGER NOT NULL, candidates INTEGER NOT NULL, documents BLOB NOT NULL, propensities BLOB NOT NULL,
+        scores BLOB NOT NULL, teams BLOB, features BLOB NOT NULL
+    )""",
+    "versions": """(
+        version INTEGER PRIMARY KEY AUTOINCREMENT, weights TEXT NOT NULL, state TEXT NOT NULL, clicks INTEGER NOT NULL
+    )""",
+    "learning": "(key TEXT PRIMARY KEY, value TEXT NOT NULL)",
+}
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -51,19 +52,26 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "foreign_keys = ON",
+    for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON",
                    "trusted_schema = OFF", "temp_store = MEMORY"):  # fmt: skip
         connection.execute(f"PRAGMA {pragma}")
     if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
         connection.execute("BEGIN IMMEDIATE")
         if connection.execute("PRAGMA user_version").fetchone()[0] == 0:  # nobody else was faster
-            for statement in filter(str.strip, _SCHEMA.split(";")):
-                connection.execute(statement)
+            for table, columns in (TEXT_TABLES | _OTHER_TABLES).items():
+                create(connection, table, columns)
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         connection.execute("COMMIT")
     found = connection.execute("PRAGMA user_version").fetchone()[0]
     if found != SCHEMA_VERSION:
         raise StorageError(f"{path}: a log of version {found}, this foltr reads {SCHEMA_VERSION}; update foltr")
+
+
+def create(connection: sqlite3.Connection, table: str, columns: str) -> None:
+    """A table with its indexes."""
+    connection.execute(f"CREATE TABLE {table} {columns}")
+    for name, on in INDEXES.get(table, {}).items():
+        connection.execute(f"CREATE INDEX {name} ON {table} {on}")
 
 
 @contextmanager
