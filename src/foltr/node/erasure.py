@@ -8,7 +8,7 @@ whether it is done and can be called again.
 """
 
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -64,6 +64,18 @@ def scrub(
     return len(numbers)
 
 
+def scrub_texts(log: Log, erase: Callable[[str], bool]) -> int:
+    """Erases the query texts for which `erase` is true, such as those with a word that no document has any more."""
+    rows = log.rows("SELECT text FROM queries UNION SELECT typed FROM choices WHERE typed IS NOT NULL")
+    texts = [(text,) for (text,) in rows if erase(text)]
+    if texts:
+        with _erasing(log) as connection:
+            connection.executemany("DELETE FROM queries WHERE text = ?", texts)
+            connection.executemany("UPDATE choices SET typed = NULL WHERE typed = ?", texts)
+            connection.execute("DELETE FROM choices WHERE impression IS NULL AND typed IS NULL")
+    return len(texts)
+
+
 def prune(log: Log, now: float) -> int:
     """Deletes what is beyond the retention limits; how many lists."""
     oldest, most = now - log.retention.days * DAY, log.retention.impressions
@@ -88,7 +100,7 @@ def empty_journal(log: Log) -> bool:
 @contextmanager
 def _erasing(log: Log) -> Iterator[sqlite3.Connection]:
     """A transaction after which what nothing names any more is gone, and its bytes with it."""
-    with log.transaction() as connection:
+    with log.changing_choices() as connection:
         yield connection
         connection.execute("DELETE FROM queries WHERE impression NOT IN (SELECT id FROM impressions)")
         connection.execute(

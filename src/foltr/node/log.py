@@ -81,6 +81,7 @@ class Log:
         self.path, self.retention = path, retention
         self._lock, self._counted = threading.RLock(), memory.NO_OPENINGS
         self._counted_at: tuple[Any, ...] = ()
+        self._choice_changes = 0  # by this connection
         self._connection = connect(path)
 
     def __enter__(self) -> "Log":
@@ -109,6 +110,13 @@ class Log:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+
+    @contextmanager
+    def changing_choices(self) -> Iterator[sqlite3.Connection]:
+        """A transaction after which openings are counted again."""
+        with self.transaction() as connection:
+            self._choice_changes += 1
+            yield connection
 
     def rows(self, question: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with self._lock, explained(self.path):
@@ -149,7 +157,7 @@ class Log:
 
     def choose_position(self, impression: int, position: int, time: float, *, withdrawn: int = 0) -> int:
         """The same by the place in the list, counted from 0."""
-        with self.transaction() as connection:
+        with self.changing_choices() as connection:
             query, documents = _list(connection, impression)
             if not 0 <= position < len(documents):
                 raise InputError(f"list {impression} has {len(documents)} documents; there is no place {position + 1}")
@@ -165,7 +173,7 @@ class Log:
 
     def take_back(self, impression: int, document: str) -> bool:
         """Withdraws the last choice of a document of a list after a quick return; False where there is none."""
-        with self.transaction() as connection:
+        with self.changing_choices() as connection:
             found = connection.execute(
                 "UPDATE choices SET withdrawn = ? WHERE id = (SELECT max(id) FROM choices WHERE impression = ? AND "
                 "document = ? AND withdrawn = 0)",
@@ -176,7 +184,7 @@ class Log:
     def forget_choice(self, query: str, document: str) -> int:
         """Withdraws every choice of a document that memory would find for a query; the history still lists them."""
         typed_now = memory.typed_text(query)
-        with self.transaction() as connection:
+        with self.changing_choices() as connection:
             rows = connection.execute(
                 "SELECT id, typed FROM choices WHERE document = ? AND withdrawn = 0 AND typed IS NOT NULL",
                 (_known(connection, document),),
@@ -187,7 +195,7 @@ class Log:
 
     def remember(self, uses: Iterable[Use]) -> int:
         """Stores choices without a list: memory that comes from another machine."""
-        with self.transaction() as connection:
+        with self.changing_choices() as connection:
             rows = [(_number(connection, one.document), memory.typed_text(one.typed), float(one.time)) for one in uses]
             connection.executemany(
                 "INSERT INTO choices (document, position, typed, time) VALUES (?, -1, ?, ?)", rows
@@ -233,9 +241,9 @@ class Log:
         return [Use(typed, decoded(key), time) for typed, key, time in rows]
 
     def openings(self, now: float) -> Openings:
-        """Decayed counts of openings, as of the day of `now`; computed again when the log or the day changes."""
+        """Decayed counts of openings, as of the day of `now`; computed again when choices or the day change."""
         with self._lock:
-            state = (now // DAY, self.rows("PRAGMA data_version"), self._connection.total_changes)
+            state = (now // DAY, self.rows("PRAGMA data_version"), self._choice_changes)
             if self._counted_at != state:
                 rows = self.rows(
                     "SELECT d.key, c.time FROM choices c JOIN documents d ON d.id = c.document WHERE c.withdrawn = 0 "

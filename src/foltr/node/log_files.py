@@ -26,7 +26,7 @@ from foltr.node.memory import LONGEST_TEXT, Use, split_key, typed_text
 from foltr.types import Array
 
 FORMAT, VERSION, APPLICATION = "foltr-log", 1, "foltr-node"
-_LONGEST_LINE, _LONGEST_KEY = 32_000_000, 8_192
+_LONGEST_LINE, _MOST_LINES, _LONGEST_KEY = 32_000_000, 1_000_000, 8_192
 _LONGEST_OBJECT_ID = 256  # of UBI
 
 Text = Annotated[str, msgspec.Meta(max_length=LONGEST_TEXT)]
@@ -96,19 +96,21 @@ def export_lines(log: Log) -> Iterator[str]:
         yield _line(WeightsLine(current))
 
 
-def _impression_lines(log: Log, number: int, names: dict[int, tuple[str, ...]]) -> Iterator[str]:
-    rows = log.rows(
-        "SELECT propensities, scores, features, feature_set, model_version FROM impressions WHERE id = ?",
-        (number,),
-    )
-    for propensities, scores, features, feature_set, version in rows:  # none where it was deleted meanwhile
-        shown = log.displayed(number)
-        yield _line(ImpressionLine(
-            number, shown.time, shown.query, shown.documents, _floats(propensities), _floats(scores),
-            base64.b64encode(features).decode(), names[feature_set], version,
-        ))  # fmt: skip
-        for one in shown.choices:
-            yield _line(ChoiceLine(number, one.position, one.time, one.withdrawn))
+def _impression_lines(log: Log, number: int, names: dict[int, tuple[str, ...]]) -> list[str]:
+    """A list and its choices, as of one moment; nothing where it was deleted meanwhile."""
+    lines = []
+    with log.transaction():
+        rows = log.rows(
+            "SELECT propensities, scores, features, feature_set, model_version FROM impressions WHERE id = ?", (number,)
+        )
+        for propensities, scores, features, feature_set, version in rows:
+            shown = log.displayed(number)
+            lines.append(_line(ImpressionLine(
+                number, shown.time, shown.query, shown.documents, _floats(propensities), _floats(scores),
+                base64.b64encode(features).decode(), names[feature_set], version,
+            )))  # fmt: skip
+            lines += [_line(ChoiceLine(number, one.position, one.time, one.withdrawn)) for one in shown.choices]
+    return lines
 
 
 def _floats(stored: bytes) -> tuple[float, ...]:
@@ -133,6 +135,8 @@ def import_lines(log: Log, lines: Iterable[str], *, where: str) -> Imported:
         number = 0
         for number, line in enumerate(lines, start=1):
             try:
+                if number > _MOST_LINES:
+                    raise DataError(f"more than {_MOST_LINES:,} lines")
                 content = _parsed(line)
                 if isinstance(content, Header) != (number == 1):
                     raise DataError(

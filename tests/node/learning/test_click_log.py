@@ -163,6 +163,10 @@ def test_counts_of_openings_are_kept_for_a_day_and_follow_the_log(log, tmp_path)
     stored = chosen(log, 1)
     assert log.openings(NOW) is log.openings(NOW + 5)
     assert log.openings(NOW + DAY).total == pytest.approx(0.975)
+    assert log.openings(NOW).total == 1
+    counted = log.openings(NOW)
+    log.record(impression(2))
+    assert log.openings(NOW) is counted  # lists alone change nothing
     with Log(log.path) as other:  # another process
         other.choose(stored, keys(1)[1], NOW)
     assert log.openings(NOW).total == 2

@@ -99,6 +99,20 @@ def test_a_scrubbed_document_may_come_back(log):
     assert len(log.interactions(NAMES)) == 2
 
 
+def test_texts_with_words_that_no_document_has_are_erased(log, tmp_path):
+    numbers = [
+        chosen(log, number, query=text) for number, text in enumerate(["xylophone report", "report", "Xylophone"])
+    ]
+    log.remember([Use("xylophone too", "/old", NOW)])
+    before = len(log.interactions(NAMES))
+    assert erasure.scrub_texts(log, lambda text: "xylophone" in text.casefold()) == 4  # as typed and as compared
+    assert b"xylophone" not in bytes_of(tmp_path).lower()
+    assert [log.displayed(one).query for one in numbers] == [None, "report", None]
+    assert len(log.interactions(NAMES)) == before
+    assert log.lookup("report", NOW)
+    assert erasure.scrub_texts(log, lambda text: False) == 0
+
+
 def test_retention_limits_hold(tmp_path):
     with Log(tmp_path / "log.db", Retention(days=30, impressions=10)) as log:
         chosen(log, 0, query="ancient", time=NOW - 40 * DAY)

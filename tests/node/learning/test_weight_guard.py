@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from foltr.node import guard
@@ -86,6 +86,7 @@ def test_propensities_are_the_share_of_coins_that_put_a_document_there(old, new,
     assert (found.propensities > 0).all()
 
 
+@settings(max_examples=25)
 @given(ORDERS, ORDERS)
 def test_swapping_the_orders_swaps_the_points(old, new):
     """Fairness: whatever is clicked, over all coins both orders get the same in exchanged roles."""
