@@ -55,7 +55,7 @@ class Version(NamedTuple):
     """A row of the history of versions."""
 
     weights: Weights
-    state: str  # "trial", "trusted", "refused" (by replay), "returned" (it lost) or "left" (the person went back)
+    state: str  # "trial", "trusted", "replaced" (by the next), "refused" (by replay), "returned" (it lost), "left"
     clicks: int  # behind it
 
 
@@ -209,6 +209,8 @@ def refit(log: Log, now: float, *, learner: SoftmaxMap = LEARNER, force: bool = 
             connection, _named(fitted, start, now, before.version), "refused" if refused else "trial", clicks
         )
         if not refused:
+            replaced = (before.version,)
+            connection.execute("UPDATE versions SET state = 'replaced' WHERE version = ? AND state = 'trial'", replaced)
             _put(connection, current=number)
         _drop_old(connection)
     if refused:

@@ -75,7 +75,7 @@ def test_choices_that_were_acknowledged_survive_kill_9(tmp_path, lines):
 @pytest.mark.parametrize("lines", range(1, 9))
 def test_a_process_killed_while_it_trains_leaves_a_whole_version(tmp_path, lines):
     path = tmp_path / "log.db"
-    with Log(path) as log:
+    with Log(path) as log, log.transaction():
         for number in range(40):
             chosen(log, number)
     said = killed_after(TRAINING, path, lines)
