@@ -198,13 +198,13 @@ def refit(log: Log, now: float, *, learner: SoftmaxMap = LEARNER, force: bool = 
     priors = msgspec.structs.replace(learner, history=history_indices(start)).priors(len(names))
     fitted = fit(interactions, values_of(start, names), priors, unshown=learner.unshown)
     found = guard.replay(interactions, values_of(before, names), fitted)
-    refused = found.clearly_worse or not np.isfinite(fitted).all() or np.abs(fitted).max() > _LARGEST_WEIGHT
+    usable, refused = bool((np.abs(fitted) <= _LARGEST_WEIGHT).all()), found.clearly_worse
     with log.transaction() as connection:
         if _state_in(connection) != state:
             return Refit(None, "another process has fitted or judged meanwhile")
         _put(connection, fitted_choice=_last(connection, "choices"), wait=0)
-        if not np.isfinite(fitted).all():
-            return Refit(None, "the fit gave no numbers", found)
+        if not usable:
+            return Refit(None, f"refused: a weight is no number, or beyond {_LARGEST_WEIGHT:g}", found)
         number = _insert(
             connection, _named(fitted, start, now, before.version), "refused" if refused else "trial", clicks
         )

@@ -171,6 +171,15 @@ def test_a_version_that_ranks_the_log_worse_is_refused(log):
     assert not learning.refit_due(log)  # not again before ten more clicks
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e6])
+def test_weights_beyond_use_make_no_version(log, monkeypatch, value):
+    searches(log, 0, 10)
+    monkeypatch.setattr(learning, "fit", lambda interactions, start, prior, unshown: np.full(WIDTH, value))
+    assert learning.refit(log, NOW).version is None
+    assert learning.versions(log) == []
+    assert learning.serving(log) == (start_weights(), None)
+
+
 def test_deleting_from_the_log_does_not_stop_learning(log):
     searches(log, 0, 20)
     learning.refit(log, NOW)
