@@ -18,7 +18,11 @@ from foltr.errors import SpecError
 
 SLOTS: dict[str, dict[str, str | type]] = {
     "ranker": {"linear": "foltr.rankers.linear:Linear", "mlp": "foltr.rankers.mlp:Mlp"},
-    "learner": {"pdgd": "foltr.learners.pdgd:Pdgd", "foltr-es": "foltr.learners.foltr_es:FoltrEs"},
+    "learner": {
+        "pdgd": "foltr.learners.pdgd:Pdgd",
+        "foltr-es": "foltr.learners.foltr_es:FoltrEs",
+        "softmax": "foltr.learners.softmax:SoftmaxMap",
+    },
     "mechanism": {
         "none": "foltr.privacy.mechanisms:NoPrivacy",
         "fpdgd": "foltr.privacy.mechanisms:Fpdgd",

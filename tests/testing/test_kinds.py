@@ -14,6 +14,10 @@ VARIANTS = {
     ("ranker", "mlp"): [{"hidden": 1}, {"hidden": 10, "activation": "relu"}],
     ("learner", "pdgd"): [{"prox_mu": 0.5, "negatives": "all-shown"}, {"pair_scores": "current"}],
     ("learner", "foltr-es"): [{"antithetic": False, "objective": "dcg"}, {"streams": "shared_rng"}],
+    ("learner", "softmax"): [
+        {"prior": 0.5, "history": (0, 2), "refit_every": 1},
+        {"unshown": 0, "min_clicks": 3, "clip": 0.01},
+    ],
     ("mechanism", "fpdgd"): [{"clip": "half-delta", "epsilon": 8.0}],
     ("mechanism", "randomized-response"): [{"p": 0.01}, {"p": 1.0}],
     ("mechanism", "gaussian"): [{"adaptive": 0.5}, {"trust": "local"}, {"min_participation": 0.5, "releases": 2}],

@@ -34,6 +34,11 @@ def add(state: ServerState, delta: Array) -> ServerState:
     )
 
 
+def add_scaled(learning_rate: float) -> ServerOptimizer:
+    """The aggregated delta times a server learning rate."""
+    return lambda state, delta: add(state, learning_rate * delta)
+
+
 def adam(learning_rate: float) -> ServerOptimizer:
     """One ascent step of Adam."""
 
@@ -50,8 +55,11 @@ def adam(learning_rate: float) -> ServerOptimizer:
 
 
 def server_optimizer(learner: Any) -> ServerOptimizer:
-    """The optimiser that a learner names."""
-    return adam(learner.learning_rate) if learner.server_optimizer == "adam" else add
+    """The optimiser that a learner names, with its `server_learning_rate` where it has one."""
+    if learner.server_optimizer == "adam":
+        return adam(learner.learning_rate)
+    rate = getattr(learner, "server_learning_rate", 1.0)
+    return add if rate == 1 else add_scaled(rate)
 
 
 def mean_delta(updates: Updates, version: int = 0) -> Array:  # noqa: ARG001

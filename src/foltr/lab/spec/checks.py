@@ -213,7 +213,8 @@ def _check_unlearning(setting: Setting, federation: Federated) -> str:  # noqa: 
 def _check_audit(setting: Setting, federation: Federated) -> str:  # noqa: ARG001
     if not setting.audit.messages:
         return ""
-    if setting.learner.message != "delta" or registry.kind_name(type(setting.ranker)) != "linear":
+    kinds = (registry.kind_name(type(one)) for one in (setting.learner, setting.ranker))
+    if tuple(kinds) != ("pdgd", "linear"):
         return "audit reads the messages of pdgd with a linear ranker; leave it out"
     if setting.unlearning.method != "none" or setting.attack != NoAttack() or setting.personal != Shared():
         return "audit is for one ranker and honest clients; leave out unlearning, attack and personal"
