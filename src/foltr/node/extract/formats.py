@@ -15,10 +15,10 @@ BINARY = "binary"
 _ENDINGS = {
     "markdown": "md markdown mdown mkd",
     "html": "html htm xhtml xht shtml",
-    "xml": "xml svg docbook dbk rss atom opml fb2 xsl xslt xsd",  # text between tags
+    "xml": "xml fodt svg docbook dbk rss atom opml fb2 xsl xslt xsd",  # text between tags
     "pdf": "pdf",
     "docx": "docx docm dotx",
-    "odt": "odt ott fodt",
+    "odt": "odt ott",
     "epub": "epub",
     "mail": "eml",
     "mbox": "mbox mbx",
@@ -55,6 +55,7 @@ _MAGIC = (
 # a beginning of two or three plain letters may as well be prose ("BMW", "MZ is ..."): then control bytes decide
 _PLAIN_MAGIC = (b"BM", b"MZ", b"ID3", b"GIF8", b"RIFF", b"OggS", b"fLaC", b"Rar!", b"8BPS", b"BZh", b"OTTO", b"wOFF",
                 b"wOF2")  # fmt: skip
+_CERTAIN_MAGIC = tuple(magic for magic, _ in _MAGIC if magic not in _PLAIN_MAGIC)
 PASSWORD_DATABASES = (b"\x03\xd9\xa2\x9a", b"PWS3")  # KeePass, Password Safe
 
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\b\x1b")) + b"\x7f"
@@ -91,9 +92,8 @@ def binary_reason(head: bytes) -> str:
 
 def looks_binary(head: bytes, *, named_text: bool = False) -> bool:
     """Whether bytes are no text in any encoding that is read; a text's name allows for a few stray NUL bytes."""
-    for magic, _ in _MAGIC:
-        if head.startswith(magic) and magic not in _PLAIN_MAGIC:
-            return True
+    if head.startswith(_CERTAIN_MAGIC):
+        return True
     if not head or head.startswith((b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")) or utf16_order(head):
         return False
     if head[257:262] == b"ustar":
@@ -139,7 +139,7 @@ def _text_kind(name: str, ending: str | None, head: bytes) -> str:
         if ending is not None or len(_HEADER.findall(head[:4096])) >= 3:
             return "mail" if _HEADER.match(head) else "text"
     if ending in ("pdf", "docx", "odt", "epub"):  # the bytes are none of it
-        return "html" if _MARKUP.match(head) else "xml" if ending == "odt" and b"<office:document" in head else "text"
+        return "html" if _MARKUP.match(head) else "text"
     if _SECTION.search(name) and _ROFF.search(head):
         return "man"
     if ending in (None, "text", "xml") and _MARKUP.match(head):

@@ -77,11 +77,10 @@ def _extract(request: Request, limits: Limits, reply: Reply, send: Callable[[Rep
     """Fills `reply`; sends part of it before where there is much."""
     with open_file(request.path) as file:
         reply.size, reply.modified = file.size, file.modified
-        characters = total = 0
-        for document in documents_of(file, limits):
+        characters = 0
+        for document in documents_of(file, limits, reply):
             reply.documents.append(document)
-            characters += len(document.body)
-            total += len(document.body)
+            characters += len(document.body) + 500
             if characters > _CHUNK and document.part:
                 send(Reply(request.number, reply.documents, last=False))
                 reply.documents, characters = [], 0
