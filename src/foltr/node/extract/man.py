@@ -50,12 +50,13 @@ def man_document(data: bytes, limits: Limits) -> ExtractedDocument:
         raise Refused("skipped", f"refers to another manual page ({one_line(elsewhere[1], 100)})")
     name = _SECTION.search(source)
     header = _HEADER.search(source)
-    title = one_line(_words(name[1]), 200) if name else ""
-    return ExtractedDocument(title or (header[1] if header else ""), _words(source), "man")
+    mdoc = "\n.Nm" in source
+    title = one_line(_words(name[1], mdoc=mdoc), 200) if name else ""
+    return ExtractedDocument(title or (header[1] if header else ""), _words(source, mdoc=mdoc), "man")
 
 
-def _words(source: str) -> str:
-    """roff without its markup."""
+def _words(source: str, *, mdoc: bool) -> str:
+    """roff without its markup; mdoc is the macro set of BSD, whose macros call each other by name."""
     text = source.replace("\\\\", "\\e")
     if '\\"' in text or "\\#" in text:
         text = _COMMENT.sub("", text)
@@ -64,7 +65,7 @@ def _words(source: str) -> str:
     for escape in ("\\fB", "\\fI", "\\fR", "\\fP", "\\f1", "\\f2", "\\f3", "\\&", "\\/", "\\,"):
         text = text.replace(escape, "")
     text = text.replace("\\-", "-")
-    text = _REQUEST.sub(_mdoc_arguments if "\n.Nm" in text else _arguments, text)
+    text = _REQUEST.sub(_mdoc_arguments if mdoc else _arguments, text)
     return _ESCAPE.sub(_character, text) if "\\" in text else text
 
 

@@ -17,7 +17,7 @@ _TITLE_STYLES = ("title", "heading1", "titel", "titre", "berschrift1", "titre1")
 class Vocabulary(NamedTuple):
     """What the elements of an office format mean."""
 
-    texts: frozenset[str]  # hold text; empty: all do
+    texts: frozenset[str]  # hold text
     lines: frozenset[str]  # end a line
     spaces: frozenset[str]
     hidden: frozenset[str]  # left out with all they hold
@@ -30,7 +30,7 @@ _DOCX = Vocabulary(
     hidden=frozenset(("Fallback",)),  # the same text again, for old programs
 )
 _ODT = Vocabulary(
-    texts=frozenset(),
+    texts=frozenset(("p", "h")),
     lines=frozenset(("p", "h")),
     spaces=frozenset(("s", "tab", "line-break")),
     hidden=frozenset(("tracked-changes", "automatic-styles", "styles", "meta", "settings", "scripts", "binary-data")),
@@ -101,7 +101,7 @@ class _Paragraphs:
         self.heading = ""
         self._vocabulary = vocabulary
         self._left = characters
-        self._inside = 0 if vocabulary.texts else 1  # elements that hold text, around what is read
+        self._inside = 0  # elements that hold text, around what is read
         self._hidden = 0
         self._paragraph = 0  # where the paragraph began in `pieces`
         self._is_title = False
