@@ -1,4 +1,4 @@
-"""The parent's side of one child process: its socket, the requests that it has not answered, its deadline."""
+"""The parent's side of one child process: its socket, its unanswered requests, the time that it has left."""
 
 import math
 import os
@@ -6,8 +6,8 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections import deque
+from collections.abc import Iterator
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -25,6 +25,10 @@ _PROGRAM = "import sys; sys.path[:] = sys.argv[2:]; from foltr.node.extract.work
 
 _decode = msgspec.msgpack.Decoder(Reply).decode
 _encode = msgspec.msgpack.Encoder().encode
+
+
+class Ended(Exception):
+    """A child has ended by itself."""
 
 
 class InvalidReply(Exception):
@@ -49,7 +53,7 @@ class Child(Generic[AnyPath]):
         self.socket = ours
         self.tasks: deque[Task[AnyPath]] = deque()
         self.files = 0  # answered
-        self.memory = 0  # its peak, bytes
+        self.memory = 0  # resident, after the last file, bytes
         self.ready = False
         self._limits = start.limits
         self._timeout = timeout
@@ -57,8 +61,8 @@ class Child(Generic[AnyPath]):
         self._number = 0  # of the next request
         self._documents: list[ExtractedDocument] = []  # of the oldest task, so far
         self._characters = 0
-        self.deadline = time.monotonic() + START_SECONDS
-        self._last_deadline = math.inf
+        self._left = START_SECONDS  # seconds that the parent still waits for the next answer
+        self._left_for_file = math.inf
         self._send(frame(_encode(start)))
 
     def give(self, tasks: list[Task[AnyPath]]) -> None:
@@ -70,20 +74,30 @@ class Child(Generic[AnyPath]):
         self.tasks.extend(tasks)
         self._send(b"".join(frame(_encode(request)) for request in requests))
 
-    def receive(self) -> list[tuple[AnyPath, Extracted | Failure]] | None:
-        """Answers that have arrived; None: the child has ended. Raises InvalidReply."""
+    def receive(self) -> Iterator[tuple[AnyPath, Extracted | Failure]]:
+        """Answers that have arrived, one by one. Raises Ended or InvalidReply, after the answers before."""
         try:
             piece = self.socket.recv(1 << 18)
         except OSError:
             piece = b""
         if not piece:
-            return None
+            raise Ended
         try:
-            replies = [_decode(message) for message in self._frames.feed(piece)]
-        except (FrameTooLong, msgspec.MsgspecError) as problem:
+            for message in self._frames.feed(piece):
+                answer = self._answer(_decode(message))
+                if answer is not None:
+                    yield answer
+        except (FrameTooLong, msgspec.MsgspecError, RecursionError) as problem:
             raise InvalidReply(str(problem)) from None
-        answers = [self._answer(reply) for reply in replies]
-        return [answer for answer in answers if answer is not None]
+
+    def seconds_left(self) -> float:
+        """How long the parent still waits."""
+        return min(self._left, self._left_for_file)
+
+    def charge(self, seconds: float) -> None:
+        """Counts time in which the parent waited; while its caller was busy, or all were suspended, none is counted."""
+        self._left -= seconds
+        self._left_for_file -= seconds
 
     def end(self, *, died: bool = False) -> int:
         """Ends the process and returns how it ended: below zero is a signal."""
@@ -109,7 +123,7 @@ class Child(Generic[AnyPath]):
             raise InvalidReply("an answer to no request")
         self._collect(reply)
         if not reply.last:
-            self.deadline = min(time.monotonic() + self._timeout, self._last_deadline)
+            self._left = self._timeout
             return None
         self.files += 1
         self.memory = reply.memory
@@ -121,6 +135,10 @@ class Child(Generic[AnyPath]):
         return self.tasks.popleft().path, result
 
     def _collect(self, reply: Reply) -> None:
+        if not reply.last and not reply.documents:
+            raise InvalidReply("a part without documents")
+        if reply.failure and len(reply.failure.reason) > 1000:
+            raise InvalidReply("a reason that no extractor gives")
         for document in reply.documents:
             _check(document, self._limits)
         self._documents += reply.documents
@@ -130,8 +148,7 @@ class Child(Generic[AnyPath]):
             raise InvalidReply("more text than is allowed")
 
     def _restart_clock(self) -> None:
-        now = time.monotonic()
-        self.deadline, self._last_deadline = now + self._timeout, now + _WHOLE_FILE * self._timeout
+        self._left, self._left_for_file = self._timeout, _WHOLE_FILE * self._timeout
 
     def _send(self, message: bytes) -> None:
         try:

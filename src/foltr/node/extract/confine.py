@@ -8,6 +8,7 @@ import ctypes
 import os
 import resource
 import sys
+from functools import cache
 
 from foltr.node.extract.seccomp import deny_calls
 
@@ -40,10 +41,18 @@ def allow_seconds(seconds: int) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.RLIM_INFINITY))
 
 
-def peak_memory() -> int:
-    """Largest resident memory of this process so far, in bytes."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+def resident_memory() -> int:
+    """Memory of this process in bytes; its peak where the system does not tell more."""
+    try:
+        pages = os.pread(_status(), 100, 0).split()[1]
+    except (OSError, IndexError):  # getrusage after fork and exec starts with the peak of the parent
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return int(pages) * resource.getpagesize()
+
+
+@cache
+def _status() -> int:
+    return os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
 
 
 def _confine_linux() -> None:

@@ -19,7 +19,7 @@ from foltr.node.extract.html import decoded_page, html_text
 from foltr.node.extract.plain import clean, decode, one_line
 from foltr.node.extract.records import ExtractedDocument, Limits
 
-_BORDER = re.compile(rb"(?m)^From [^\r\n]{0,300}\d\d:\d\d[^\r\n]{0,100}\r?\n(?=[!-9;-~]{1,80}:|>From )")
+_BORDER = re.compile(rb"From [^\r\n]{0,300}\d\d:\d\d[^\r\n]{0,100}\r?\n(?=[!-9;-~]{1,80}:|>From )")
 _OVERLAP = 1000  # bytes that a border may reach across two pieces of a file
 _PIECE = 1 << 20
 _BOUNDARY = re.compile(rb"(?i)boundary\s*=\s*\"?([^\"\r\n;]{1,100})")
@@ -71,19 +71,28 @@ def _split(file: OpenFile, longest: int) -> Iterator[tuple[bytes, bool]]:
         missing -= len(piece)
         pending += piece
         start = 0
-        for border in _BORDER.finditer(pending, searched):
-            yield bytes(pending[start : border.start()]), whole
-            start, whole = border.start(), True
+        for border in _borders(pending, searched):
+            yield bytes(pending[start:border]), whole
+            start, whole = border, True
         del pending[:start]
         if len(pending) > longest + _OVERLAP:
             del pending[longest : len(pending) - _OVERLAP]
             whole = False
         searched = max(1, len(pending) - _OVERLAP)
     start = 0
-    for border in _BORDER.finditer(pending, 1):
-        yield bytes(pending[start : border.start()]), whole
-        start, whole = border.start(), True
+    for border in _borders(pending, 1):
+        yield bytes(pending[start:border]), whole
+        start, whole = border, True
     yield bytes(pending[start:]), whole
+
+
+def _borders(data: bytearray, start: int) -> Iterator[int]:
+    """Where messages begin, from `start` on."""
+    at = data.find(b"\nFrom ", start - 1)
+    while at >= 0:
+        if _BORDER.match(data, at + 1):
+            yield at + 1
+        at = data.find(b"\nFrom ", at + 1)
 
 
 def _parsed(data: bytes, limits: Limits) -> tuple[Message, bool]:

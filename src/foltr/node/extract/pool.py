@@ -17,13 +17,14 @@ from types import TracebackType
 from typing import Any, Generic, Self
 
 from foltr.errors import FoltrError, InputError
-from foltr.node.extract.child import AnyPath, Child, InvalidReply, Task
+from foltr.node.extract.child import AnyPath, Child, Ended, InvalidReply, Task
 from foltr.node.extract.records import Extracted, Failure, Limits, Start
 
 _AHEAD = 16  # requests that a child may have unanswered
 _AHEAD_BYTES = 32_000  # of their paths: less than the buffer of a socket, so that sending never blocks
 _PATH_BYTES = 4096  # the longest path that can be opened
 _REPLACE_AFTER = 20_000  # files: parsers leak
+_SLICE = 1.0  # seconds of waiting at once: a machine that was suspended costs a child no more than this
 _STARTS = 3  # children in a row that end before they are ready
 
 
@@ -109,27 +110,33 @@ class Extractor:
             child.give(tasks)
 
     def _receive(self, queue: _Queue[AnyPath]) -> Iterator[tuple[AnyPath, Extracted | Failure]]:
-        """Reads what children have sent, or waits until the next deadline."""
-        deadline = min(child.deadline for child in self._children if child.tasks)
-        for key, _ in self._selector.select(max(0.0, deadline - time.monotonic())):
-            child: Child[AnyPath] = key.data
+        """Waits for what children send and reads it; charges those that are at work with the time."""
+        busy = [child for child in self._children if child.tasks]
+        wait = max(0.0, min(_SLICE, *(child.seconds_left() for child in busy)))
+        began = time.monotonic()
+        ready = self._selector.select(wait)
+        waited = min(wait, time.monotonic() - began)
+        for child in busy:
+            child.charge(waited)
+        for key, _ in ready:
+            child = key.data
             try:
-                answers = child.receive()
+                yield from child.receive()
+                self._failed_starts = 0
             except InvalidReply as problem:
-                yield from self._blame(child, queue, f"the child process sent an invalid answer ({problem})")
-                continue
-            if answers is None:
+                self._drop(child)
+                yield from self._again(child, queue, f"the child process sent an invalid answer ({problem})")
+            except Ended:
                 yield from self._bury(child, queue)
-                continue
-            self._failed_starts = 0
-            yield from answers
 
     def _end_late(self, queue: _Queue[AnyPath]) -> Iterator[tuple[AnyPath, Failure]]:
-        now = time.monotonic()
-        readable = {key.fileobj for key, _ in self._selector.select(0)}  # the caller, not the child, may have been slow
-        for child in [child for child in self._children if child.tasks and child.deadline <= now]:
-            if child.socket not in readable:
-                yield from self._blame(child, queue, f"took longer than {self._timeout:g} s")
+        for child in [child for child in self._children if child.tasks and child.seconds_left() <= 0]:
+            if not self._has_sent(child):
+                self._drop(child)
+                yield from self._failed(child, queue, f"took longer than {self._timeout:g} s")
+
+    def _has_sent(self, child: Child[Any]) -> bool:
+        return any(key.data is child for key, _ in self._selector.select(0))
 
     def _bury(self, child: Child[AnyPath], queue: _Queue[AnyPath]) -> Iterator[tuple[AnyPath, Failure]]:
         """A child has ended by itself."""
@@ -139,24 +146,27 @@ class Extractor:
             if self._failed_starts == _STARTS:
                 raise FoltrError(f"child processes for extraction cannot be started ({_ending(ended)})")
             queue.put_back(child.tasks)
-        elif child.tasks and ended == -signal.SIGXCPU:
+            return
+        if ended == -signal.SIGXCPU:
             seconds = self._limits.cpu_seconds
             yield from self._failed(child, queue, f"took more than {seconds} s of processor time")
-        elif child.tasks and not child.tasks[0].retried:
+        else:
+            yield from self._again(child, queue, f"the child process ended ({_ending(ended)})")
+
+    def _again(self, child: Child[AnyPath], queue: _Queue[AnyPath], reason: str) -> Iterator[tuple[AnyPath, Failure]]:
+        """Gives the oldest task of a child to another one, the first time; the second time it has failed."""
+        if child.tasks and not child.tasks[0].retried:
             child.tasks[0] = child.tasks[0]._replace(retried=True)
             queue.put_back(child.tasks)
-        elif child.tasks:
-            yield from self._failed(child, queue, f"the child process ended ({_ending(ended)})")
-
-    def _blame(self, child: Child[AnyPath], queue: _Queue[AnyPath], reason: str) -> Iterator[tuple[AnyPath, Failure]]:
-        self._drop(child)
-        if child.tasks:
+        else:
             yield from self._failed(child, queue, reason)
 
     def _failed(self, child: Child[AnyPath], queue: _Queue[AnyPath], reason: str) -> Iterator[tuple[AnyPath, Failure]]:
-        guilty = child.tasks.popleft()
-        queue.put_back(child.tasks)
-        yield guilty.path, Failure("failed", reason)
+        """The oldest task of a child has failed; the others go back."""
+        if child.tasks:
+            guilty = child.tasks.popleft()
+            queue.put_back(child.tasks)
+            yield guilty.path, Failure("failed", reason)
 
     def _drop(self, child: Child[Any], *, died: bool = False) -> int:
         self._children.remove(child)

@@ -56,7 +56,7 @@ class Limits(msgspec.Struct, frozen=True):
     zip_members: int = 10_000
     xml_depth: int = 500
     pages: int = 5_000
-    cpu_seconds: int = 60  # of processor time for one file
+    cpu_seconds: int = 30  # of processor time for one file
 
 
 class Start(msgspec.Struct, array_like=True):
@@ -85,7 +85,7 @@ class Reply(msgspec.Struct, array_like=True):
     modified: int = 0
     truncated: bool = False
     secrets: int = 0
-    memory: int = 0  # peak of resident memory of the child so far, bytes
+    memory: int = 0  # resident memory of the child after this file, bytes
 
 
 class Refused(Exception):

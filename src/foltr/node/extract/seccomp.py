@@ -19,23 +19,25 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 # Everywhere: pidfd_send_signal, io_uring_*, pidfd_open, clone3, openat2, pidfd_getfd, fchmodat2.
 _SINCE_5_0 = (424, 425, 426, 427, 434, 435, 437, 438, 452)
-# socket socketpair connect accept bind listen; clone fork vfork execve ptrace kill tkill tgkill; rename mkdir rmdir
+# socket socketpair connect accept bind listen; clone fork vfork execve ptrace kill tkill; rename mkdir rmdir
 # creat link unlink symlink chmod chown truncate utime mknod and their *at forms; xattr; mount pivot_root chroot
 # unshare setns; bpf perf_event_open userfaultfd keys process_vm_* memfd_create execveat open_by_handle_at
 _DENIED = {
     "x86_64": (
-        41, 53, 42, 43, 288, 49, 50, 56, 57, 58, 59, 101, 62, 200, 234, 82, 264, 316, 83, 258, 84, 85, 86, 265, 87, 263,
+        41, 53, 42, 43, 288, 49, 50, 56, 57, 58, 59, 101, 62, 200, 82, 264, 316, 83, 258, 84, 85, 86, 265, 87, 263,
         88, 266, 90, 91, 268, 92, 93, 94, 260, 76, 77, 132, 235, 280, 261, 133, 259, 188, 189, 190, 197, 198, 199, 165,
         166, 155, 161, 272, 308, 321, 298, 323, 248, 249, 250, 310, 311, 319, 322, 304, 29, 240,
     ),
     "aarch64": (
-        198, 199, 203, 202, 242, 200, 201, 220, 221, 117, 129, 130, 131, 38, 276, 34, 37, 35, 36, 52, 53, 54, 55, 45,
+        198, 199, 203, 202, 242, 200, 201, 220, 221, 117, 129, 130, 38, 276, 34, 37, 35, 36, 52, 53, 54, 55, 45,
         46, 88, 33, 5, 6, 7, 14, 15, 16, 40, 39, 41, 51, 97, 268, 280, 241, 282, 217, 218, 219, 270, 271, 279, 281,
         265, 194, 180,
     ),
 }  # fmt: skip
 _AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-_OPENS = {"x86_64": ((2, 1), (257, 2)), "aarch64": ((56, 2),)}  # open, openat: number, position of the flags
+# open, openat and tgkill, which are denied unless an argument masked has one value: number, position of the argument
+_OPENS = {"x86_64": ((2, 1), (257, 2)), "aarch64": ((56, 2),)}
+_TGKILL = {"x86_64": 234, "aarch64": 131}
 
 
 def deny_calls(libc: ctypes.CDLL) -> bool:
@@ -51,19 +53,19 @@ def deny_calls(libc: ctypes.CDLL) -> bool:
 
 def _instructions(machine: str) -> list[bytes]:
     """The filter as BPF: jumps count the instructions that they skip."""
-    denied = [*_DENIED[machine], *_SINCE_5_0]
+    conditions = [(number, position, _WRITING, 0) for number, position in _OPENS[machine]]
+    conditions.append((_TGKILL[machine], 0, 0xFFFFFFFF, os.getpid()))  # abort() signals the process itself
     checks: list[bytes] = []
-    for number, position in _OPENS[machine]:
+    for number, position, mask, allowed in conditions:
         checks += [
             _instruction(_EQUAL, number, skip_else=4),
             _instruction(_LOAD, _ARGUMENTS + 8 * position),
-            _instruction(_AND, _WRITING),
-            _instruction(_EQUAL, 0, skip_else=1),
+            _instruction(_AND, mask),
+            _instruction(_EQUAL, allowed, skip_else=1),
             _instruction(_RETURN, _ALLOW),
-            _instruction(_LOAD, _NUMBER),  # reached with another number, or with flags that write: number again
+            _instruction(_LOAD, _NUMBER),  # reached with another number, or with an argument that is not allowed
         ]
-    opens = [number for number, _ in _OPENS[machine]]
-    denied += opens  # what comes here wants to write
+    denied = [*_DENIED[machine], *_SINCE_5_0, *(number for number, *_ in conditions)]
     return [
         _instruction(_LOAD, _ARCHITECTURE),
         _instruction(_EQUAL, _AUDIT[machine], skip_then=1),

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from foltr.node.extract.confine import allow_seconds, confine, peak_memory
+from foltr.node.extract.confine import allow_seconds, confine, resident_memory
 from foltr.node.extract.documents import cleaned, documents_of
 from foltr.node.extract.files import check_unchanged, open_file
 from foltr.node.extract.frames import Frames, frame
@@ -69,7 +69,7 @@ def _reply(request: Request, limits: Limits, send: Callable[[Reply], None]) -> R
         reply.failure = Failure("failed", f"cannot be parsed ({type(problem).__name__}: {problem})"[:300])
     if reply.failure:
         reply.documents = []
-    reply.memory = peak_memory()
+    reply.memory = resident_memory()
     return reply
 
 
