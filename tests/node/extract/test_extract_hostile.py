@@ -255,7 +255,7 @@ def test_a_sparse_mbox_is_read_piece_by_piece(tmp_path):
     path = tmp_path / "a.mbox"
     path.write_bytes(mbox(plain_message(1), plain_message(2, "long " * 3000)))
     os.truncate(path, 256 << 20)
-    found = results([path], memory=256 << 20)[path]
+    found = results([path], memory=256 << 20, limits=Limits(message_bytes=1 << 20))[path]
     path.unlink()
     assert [(document.part, document.truncated) for document in found.documents] == [("1@x", False), ("2@x", True)]
 
