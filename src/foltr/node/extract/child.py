@@ -101,16 +101,14 @@ class Child(Generic[AnyPath]):
 
     def end(self, *, died: bool = False) -> int:
         """Ends the process and returns how it ended: below zero is a signal."""
-        if died:
-            try:
-                return self.process.wait(timeout=10)
-            except subprocess.TimeoutExpired:
-                pass
-            finally:
-                self.socket.close()
         self.socket.close()
-        self.process.send_signal(signal.SIGKILL)
-        return self.process.wait()
+        if not died:
+            self.process.kill()
+        try:
+            return self.process.wait(timeout=10)
+        except subprocess.TimeoutExpired:  # it waits for a disk or a network drive, where no signal reaches it
+            self.process.kill()
+            return -signal.SIGKILL
 
     def _answer(self, reply: Reply) -> tuple[AnyPath, Extracted | Failure] | None:
         if not self.ready:
@@ -169,6 +167,7 @@ def _started(theirs: socket.socket) -> "subprocess.Popen[bytes]":
         [sys.executable, "-I", "-X", "utf8", "-c", _PROGRAM, str(theirs.fileno()), *entries],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         pass_fds=[theirs.fileno()], cwd="/", env=environment,
+        start_new_session=True,  # Ctrl-C is for the parent, which decides what becomes of the file
     )  # fmt: skip
 
 
