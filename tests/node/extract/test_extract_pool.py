@@ -1,0 +1,323 @@
+"""The pool: late, dead and hostile children cost one file; order, abandoning, several workers."""
+
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sample_files import mbox, plain_message, results
+
+from foltr.errors import FoltrError, InputError
+from foltr.node.extract import Extracted, Extractor, Failure, Limits, child
+from foltr.node.extract.child import Child, Task
+from foltr.node.extract.frames import Frames, FrameTooLong, frame
+from foltr.node.extract.records import Start
+
+
+@pytest.fixture
+def texts(tmp_path):
+    """100 small files."""
+    paths = [tmp_path / f"{number:03}.txt" for number in range(100)]
+    for path in paths:
+        path.write_text(f"text of {path.stem}")
+    return paths
+
+
+def bodies(found):
+    done = {path: result for path, result in found.items() if isinstance(result, Extracted)}
+    return {path: document.body for path, result in done.items() for document in result.documents}
+
+
+def test_one_worker_keeps_the_order(texts):
+    with Extractor() as extractor:
+        assert [path for path, _ in extractor.extract(texts)] == texts
+        (process,) = extractor.processes()
+        assert [path for path, _ in extractor.extract(iter(texts))] == texts
+        assert extractor.processes() == [process]
+        assert list(extractor.extract([])) == []
+
+
+def test_several_workers_answer_each_file_once(texts):
+    with Extractor(workers=3) as extractor:
+        found = list(extractor.extract(texts))
+        assert len(extractor.processes()) == 3
+    assert len(found) == 100
+    assert bodies(dict(found)) == {path: f"text of {path.stem}" for path in texts}
+
+
+def test_paths_are_taken_as_they_are_needed(texts):
+    taken = []
+
+    def paths():
+        for path in texts:
+            taken.append(path)
+            yield path
+
+    with Extractor() as extractor:
+        next(extractor.extract(paths()))
+        assert len(taken) < 40
+
+
+def test_an_abandoned_iterator_leaves_nothing_behind(texts):
+    with Extractor() as extractor:
+        first = extractor.extract(texts)
+        assert next(first)[0] == texts[0]
+        with pytest.raises(InputError, match="already extracting"):
+            next(extractor.extract(texts))
+        first.close()
+        assert [path for path, _ in extractor.extract(texts[50:53])] == texts[50:53]
+
+
+def test_closing_ends_the_children_and_a_later_file_starts_new_ones(texts):
+    extractor = Extractor()
+    list(extractor.extract(texts[:2]))
+    (process,) = extractor.processes()
+    extractor.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
+    assert len(list(extractor.extract(texts[:2]))) == 2
+    extractor.close()
+
+
+def test_a_child_that_hangs_is_killed(texts):
+    """A stopped process answers nothing and reacts to no signal but SIGKILL."""
+    with Extractor(timeout=3) as extractor:
+        list(extractor.extract(texts[:1]))
+        (process,) = extractor.processes()
+        os.kill(process, signal.SIGSTOP)
+        found = dict(extractor.extract(texts[1:30]))
+        with pytest.raises(ProcessLookupError):
+            os.kill(process, 0)
+    assert found[texts[1]] == Failure("failed", "took longer than 3 s")
+    assert list(bodies(found)) == texts[2:30]
+
+
+def test_a_child_that_died_between_two_files_costs_none(texts):
+    with Extractor() as extractor:
+        list(extractor.extract(texts[:1]))
+        os.kill(extractor.processes()[0], signal.SIGKILL)
+        assert list(bodies(dict(extractor.extract(texts[1:30])))) == texts[1:30]
+
+
+def test_a_child_that_grew_is_replaced(tmp_path, texts):
+    big = tmp_path / "big.html"
+    big.write_bytes(b"<p>word</p>" * 300_000)
+    with Extractor(memory=512 << 20, limits=Limits(characters=100)) as extractor:
+        list(extractor.extract([texts[0]]))
+        (process,) = extractor.processes()
+        assert len(bodies(dict(extractor.extract([big, *texts])))) == 101
+        assert extractor.processes() != [process]
+
+
+# ---- a child that a file has taken over
+
+HOSTILE = """
+import sys; sys.path[:] = sys.argv[2:]
+import os, struct, msgspec
+from foltr.node.extract import worker
+from foltr.node.extract.frames import frame
+from foltr.node.extract.records import ExtractedDocument, Failure, Reply
+serve, encode = worker._serve, msgspec.msgpack.encode
+def taken_over(channel, request, start):
+    if b"evil" in request.path:
+        send = lambda reply: channel.sendall(frame(encode(reply)))
+        document = lambda **fields: ExtractedDocument(**{{"title": "", "body": "", "kind": "text"}} | fields)
+        number = request.number
+        {attack}
+    serve(channel, request, start)
+worker._serve = taken_over
+worker.main(int(sys.argv[1]))
+"""
+INVALID = "the child process sent an invalid answer"
+ATTACKS = {
+    "os.abort()": "the child process ended (SIGABRT)",
+    "os._exit(0)": "the child process ended (exit code 0)",
+    "channel.close(); os._exit(3)": "the child process ended (exit code 3)",
+    "channel.sendall(b'\\xff' * 100)": INVALID,
+    "channel.sendall(frame(b'garbage'))": INVALID,
+    "channel.sendall(frame(b''))": INVALID,
+    "channel.sendall(frame(encode({'number': 1})))": INVALID,
+    "channel.sendall(struct.pack('<I', 100) + b'cut'); os._exit(0)": "the child process ended (exit code 0)",
+    "send(Reply(number + 1, []))": INVALID,
+    "send(Reply(number - 1, []))": INVALID,
+    "send(Reply(-1, []))": INVALID,
+    "send(Reply(number, [])); send(Reply(number, []))": None,
+    "send(Reply(number, [document(kind='program')]))": INVALID,
+    "send(Reply(number, [document(body='x' * 2_000_001)]))": INVALID,
+    "send(Reply(number, [document(title='x' * 10_000)]))": INVALID,
+    "send(Reply(number, [document(part='x' * 10_000)]))": INVALID,
+    "send(Reply(number, [document(body=7)]))": INVALID,
+    "send(Reply(number, [], failure=Failure('indexed', 'x')))": INVALID,
+    "send(Reply(number, [], failure=Failure('failed', 'x' * 100_000)))": INVALID,
+    "[send(Reply(number, [document()] * 1000, last=False)) for _ in range(100_000)]": INVALID,
+    "[send(Reply(number, [document(body='x' * 1_000_000)], last=False)) for _ in range(100_000)]": INVALID,
+    "[send(Reply(number, [], last=False)) for _ in iter(int, 1)]": INVALID,
+    "channel.sendall(frame(b'\\x91' * 1_000_000))": INVALID,
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_child_that_was_taken_over(monkeypatch, tmp_path, texts, attack):
+    monkeypatch.setattr(child, "_PROGRAM", HOSTILE.format(attack=attack))
+    evil = tmp_path / "evil.txt"
+    evil.write_text("take over")
+    found = results([*texts[:5], evil, *texts[5:30]])
+    assert set(bodies(found)) >= set(texts[:30])
+    if ATTACKS[attack]:
+        assert found[evil].state == "failed"
+        assert found[evil].reason.startswith(ATTACKS[attack])
+
+
+def test_dates_that_are_no_dates_are_dropped(monkeypatch, tmp_path):
+    attack = "send(Reply(number, [document(date=date) for date in (float('nan'), float('inf'), 1e300)])); return"
+    monkeypatch.setattr(child, "_PROGRAM", HOSTILE.format(attack=attack))
+    evil = tmp_path / "evil.txt"
+    evil.write_text("take over")
+    assert [document.date for document in results([evil])[evil].documents] == [None] * 3
+
+
+def test_children_that_cannot_start(monkeypatch, texts):
+    monkeypatch.setattr(child, "_PROGRAM", "raise SystemExit(5)")
+    with Extractor() as extractor, pytest.raises(FoltrError, match=r"cannot be started \(exit code 5\)"):
+        list(extractor.extract(texts))
+
+
+@pytest.mark.parametrize("options", [{"workers": 0}, {"timeout": 0}, {"memory": 1 << 20}])
+def test_impossible_options(options):
+    with pytest.raises(InputError, match="at least one worker"):
+        Extractor(**options)
+
+
+# ---- a mailbox that changes while a child reads it
+
+
+@pytest.fixture
+def reading(tmp_path):
+    """A child that waits, in the middle of a mailbox, until its first part is received."""
+    path = tmp_path / "a.mbox"
+    path.write_bytes(mbox(*(plain_message(number, "word " * 20_000) for number in range(100))))
+    running = Child(Start(Limits(), 1 << 30, 600.0), 60.0)
+    running.give([Task(path, os.fsencode(path))])
+    received = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(running.socket, selectors.EVENT_READ)
+        while len(received) < 200:  # more than the answer that says that it is ready: a part is on its way
+            selector.select()
+            received = running.socket.recv(1 << 18, socket.MSG_PEEK)
+            if len(received) < 200:
+                assert list(running.receive()) == []
+    yield path, running
+    running.end()
+
+
+def answer(running):
+    """The answer to the only task of a child."""
+    while running.tasks:
+        for _, result in running.receive():
+            return result
+    raise AssertionError("no answer")
+
+
+def test_a_mailbox_that_is_appended_to(reading):
+    path, running = reading
+    with path.open("ab") as more:
+        more.write(mbox(plain_message(200)))
+    assert answer(running) == Failure("waiting", "changed while it was read")
+
+
+def test_a_mailbox_that_shrinks(reading):
+    path, running = reading
+    os.truncate(path, 1000)
+    assert answer(running) == Failure("waiting", "changed while it was read")
+
+
+def test_a_mailbox_that_vanishes(reading):
+    path, running = reading
+    path.unlink()
+    assert answer(running) == Failure("failed", "vanished while it was read")
+
+
+def test_a_mailbox_that_stays(reading):
+    _, running = reading
+    assert len(answer(running).documents) == 100
+
+
+# ---- what a child may not do
+
+ATTEMPTS = """
+import os, socket, subprocess, sys, threading
+from foltr.node.extract.confine import confine
+folder = sys.argv[1]
+confine(1 << 30)
+attempts = {
+    "inet": lambda: socket.socket(),
+    "unix": lambda: socket.socket(socket.AF_UNIX),
+    "write": lambda: open(folder + "/new", "w"),
+    "append": lambda: open(folder + "/old", "a"),
+    "update": lambda: open(folder + "/old", "r+"),
+    "create": lambda: os.open(folder + "/new", os.O_RDONLY | os.O_CREAT),
+    "remove": lambda: os.unlink(folder + "/old"),
+    "rename": lambda: os.rename(folder + "/old", folder + "/new"),
+    "link": lambda: os.symlink("/", folder + "/new"),
+    "folder": lambda: os.mkdir(folder + "/new"),
+    "chmod": lambda: os.chmod(folder + "/old", 0o777),
+    "truncate": lambda: os.truncate(folder + "/old", 0),
+    "fork": os.fork,
+    "execute": lambda: os.execv("/bin/true", ["true"]),
+    "spawn": lambda: subprocess.run(["true"]),
+    "thread": lambda: threading.Thread(target=int).start(),
+    "signal": lambda: os.kill(os.getppid(), 0),
+    "memory": lambda: bytearray(1 << 30),
+    "read": lambda: open(folder + "/old").read(),
+}
+for name, attempt in attempts.items():
+    try:
+        attempt()
+        print(name, flush=True)
+    except (OSError, RuntimeError, MemoryError):
+        pass
+print(os.nice(0))
+"""
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or os.uname().machine not in ("x86_64", "aarch64"), reason="needs seccomp of Linux"
+)
+def test_a_child_can_read_and_nothing_else(tmp_path):
+    (tmp_path / "old").write_text("words")
+    done = subprocess.run([sys.executable, "-c", ATTEMPTS, tmp_path], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["read", "19"]
+    assert [path.name for path in tmp_path.iterdir()] == ["old"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_a_child_has_the_lowest_priority_and_only_its_socket(texts):
+    with Extractor() as extractor:
+        list(extractor.extract(texts[:1]))
+        (process,) = extractor.processes()
+        assert os.getpriority(os.PRIO_PROCESS, process) == 19
+        folder = Path("/proc", str(process))
+        opened = {str(link.readlink()).partition(":")[0] for link in (folder / "fd").iterdir()}
+        assert opened == {"/dev/null", "socket", f"/proc/{process}/statm"}
+        names = {entry.partition(b"=")[0] for entry in (folder / "environ").read_bytes().split(b"\0") if entry}
+        assert names <= {b"LD_LIBRARY_PATH", b"LANG", b"TZ"}
+
+
+# ---- messages in pieces
+
+
+def test_frames_in_any_pieces():
+    sent = frame(b"one") + frame(b"") + frame(b"three")
+    for size in range(1, len(sent) + 1):
+        frames = Frames(10)
+        pieces = [sent[start : start + size] for start in range(0, len(sent), size)]
+        assert [message for piece in pieces for message in frames.feed(piece)] == [b"one", b"", b"three"]
+
+
+def test_a_frame_that_is_too_long_is_refused_by_its_announcement():
+    with pytest.raises(FrameTooLong):
+        list(Frames(10).feed(frame(b"x" * 11)[:4]))
