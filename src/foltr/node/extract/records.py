@@ -1,0 +1,96 @@
+"""What extraction returns, its limits, and the messages between the pool and its child processes.
+
+A path is bytes on the wire, because names of files need not be valid Unicode. Lengths in `Limits` are characters of
+text or bytes of files, as the names say.
+"""
+
+from typing import Literal
+
+import msgspec
+
+State = Literal["skipped", "failed", "waiting"]
+
+
+class ExtractedDocument(msgspec.Struct, array_like=True):
+    """The text of a file, or of one message of a mailbox."""
+
+    title: str
+    body: str
+    kind: str  # one of formats.KINDS
+    date: float | None = None  # seconds since 1970, where the content has a date (mail); None: take that of the file
+    sender: str = ""
+    recipients: str = ""  # To and Cc, separated by commas
+    part: str = ""  # "" for a file; Message-ID or ordinal number inside an mbox
+    truncated: bool = False  # the text is longer than what is stored
+
+
+class Extracted(msgspec.Struct):
+    """The documents of one file, and the version of the file that was read."""
+
+    documents: list[ExtractedDocument]
+    size: int = 0
+    modified: int = 0  # st_mtime_ns
+    truncated: bool = False  # the file has more documents than these
+    secrets: int = 0  # messages of a mailbox that were left out because they look like secrets
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Why a file has no text. "waiting": it changed while it was read, so try again."""
+
+    state: State
+    reason: str
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Bounds on the work for one file; what exceeds them is skipped, failed or truncated, never processed further."""
+
+    file_bytes: int = 64 << 20
+    mailbox_bytes: int = 2 << 30  # an mbox is read message by message
+    message_bytes: int = 32 << 20  # of one message of an mbox
+    characters: int = 2_000_000  # of one document
+    total_characters: int = 32_000_000  # of all messages of one mbox
+    messages: int = 50_000
+    mime_parts: int = 200
+    unpacked_bytes: int = 128 << 20  # of gzip files and of the members of a zip file that are read
+    compression_ratio: int = 250  # unpacked to packed, beyond 1 MB
+    zip_members: int = 10_000
+    xml_depth: int = 500
+    pages: int = 5_000
+    cpu_seconds: int = 60  # of processor time for one file
+
+
+class Start(msgspec.Struct, array_like=True):
+    """The first message to a child."""
+
+    limits: Limits
+    memory: int  # bytes of address space
+    longest: float  # seconds after which a child ends itself, where the parent is gone and cannot
+
+
+class Request(msgspec.Struct, array_like=True):
+    """One file for a child."""
+
+    number: int
+    path: bytes
+
+
+class Reply(msgspec.Struct, array_like=True):
+    """An answer of a child: documents of a file (more follow unless `last`), or a failure with its reason."""
+
+    number: int
+    documents: list[ExtractedDocument]
+    last: bool = True
+    failure: Failure | None = None
+    size: int = 0
+    modified: int = 0
+    truncated: bool = False
+    secrets: int = 0
+    memory: int = 0  # peak of resident memory of the child so far, bytes
+
+
+class Refused(Exception):
+    """Raised where a file is read: the reason why it has no text."""
+
+    def __init__(self, state: State, reason: str) -> None:
+        super().__init__(reason)
+        self.failure = Failure(state, reason)
