@@ -48,14 +48,12 @@ def roots(connection: sqlite3.Connection) -> dict[str, int]:
 
 def add_folder(connection: sqlite3.Connection, path: str, root: int) -> int:
     name = os.fsencode(path)
-    found = connection.execute("SELECT id, root FROM folders WHERE path = ?", (name,)).fetchone()
-    if found is None:
-        number = connection.execute("INSERT INTO folders (path, root) VALUES (?, ?)", (name, root)).lastrowid
-        assert number is not None
-        return number
-    if found[1] != root:
-        connection.execute("UPDATE folders SET root = ? WHERE id = ?", (root, found[0]))
-    return int(found[0])
+    found = connection.execute("SELECT id FROM folders WHERE root = ? AND path = ?", (root, name)).fetchone()
+    if found is not None:
+        return int(found[0])
+    number = connection.execute("INSERT INTO folders (path, root) VALUES (?, ?)", (name, root)).lastrowid
+    assert number is not None
+    return number
 
 
 def add_file(connection: sqlite3.Connection, folder: int, name: bytes, *, state: str = "waiting") -> int:

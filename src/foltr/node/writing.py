@@ -104,6 +104,11 @@ class Writer:
             self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self.connection.close()
 
+    def clean(self) -> None:
+        """Gives space of deleted documents back and empties the journal, which holds pages as they were."""
+        self.connection.execute("PRAGMA incremental_vacuum").fetchall()
+        self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """All or nothing; after an error memory and database agree again."""
@@ -127,7 +132,9 @@ class Writer:
         with self.transaction() as connection:
             generation = self.store.generation + 1
             self._write_vocabulary()
-            gone = self._remove([result.file for result in results] + list(removed_files), generation)
+            # a file that waits again, such as one that changed while it was read, keeps its documents until then
+            replaced = [result.file for result in results if result.state != "waiting"]
+            gone = self._remove(replaced + list(removed_files), generation)
             self._insert(added, generation)
             connection.executemany(
                 "UPDATE files SET state = ?, reason = ?, size = ?, mtime_ns = ?, inode = ? WHERE id = ?",
