@@ -1,4 +1,4 @@
-"""What a child process gives up before it touches a file: priority, memory, processor time, writing, processes.
+"""What a child process gives up before it touches a file: priority, memory, time, network, writing, processes.
 
 All of it is best effort: what an operating system does not offer is left out. The parent's clock is the last resort.
 """
@@ -6,9 +6,10 @@ All of it is best effort: what an operating system does not offer is left out. T
 import contextlib
 import ctypes
 import os
-import platform
 import resource
 import sys
+
+from foltr.node.extract.seccomp import deny_calls
 
 _IOPRIO_SET = {"x86_64": 251, "aarch64": 30}
 _IDLE = 3 << 13  # class "idle" of the disk scheduler
@@ -17,6 +18,7 @@ _NO_NEW_PRIVILEGES = 38
 
 def confine(memory: int) -> None:
     """Lowest priority, `memory` bytes of address space, no core files, no files written, no new privileges."""
+    sys.dont_write_bytecode = True
     with contextlib.suppress(OSError):
         os.nice(19)
     for limit, value in (
@@ -47,6 +49,8 @@ def peak_memory() -> int:
 def _confine_linux() -> None:
     with contextlib.suppress(OSError, AttributeError):
         libc = ctypes.CDLL(None, use_errno=True)
-        if platform.machine() in _IOPRIO_SET:
-            libc.syscall(_IOPRIO_SET[platform.machine()], 1, 0, _IDLE)
-        libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+        machine = os.uname().machine
+        if machine in _IOPRIO_SET:
+            libc.syscall(_IOPRIO_SET[machine], 1, 0, _IDLE)
+        if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) == 0:
+            deny_calls(libc)

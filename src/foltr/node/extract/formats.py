@@ -133,6 +133,8 @@ def _zip_kind(ending: str | None, head: bytes) -> str:
 
 
 def _text_kind(name: str, ending: str | None, head: bytes) -> str:
+    if _SECTION.search(name) and _ROFF.search(head):
+        return "man"
     if ending in ("mbox", "mail", None):
         if _POSTMARK.match(head):
             return "mbox"
@@ -140,8 +142,6 @@ def _text_kind(name: str, ending: str | None, head: bytes) -> str:
             return "mail" if _HEADER.match(head) else "text"
     if ending in ("pdf", "docx", "odt", "epub"):  # the bytes are none of it
         return "html" if _MARKUP.match(head) else "text"
-    if _SECTION.search(name) and _ROFF.search(head):
-        return "man"
     if ending in (None, "text", "xml") and _MARKUP.match(head):
         return "html"
     if ending is None and head.startswith(b"#!"):

@@ -60,7 +60,7 @@ def mbox_messages(file: OpenFile, limits: Limits) -> Iterator[tuple[bytes, bool]
     """Each message of an mbox and whether it is whole; deleted ones are left out."""
     for data, whole in _split(file, limits.message_bytes):
         if not _DELETED.search(data[:4096]):
-            yield data, whole
+            yield data[: limits.message_bytes], whole and len(data) <= limits.message_bytes
 
 
 def _split(file: OpenFile, longest: int) -> Iterator[tuple[bytes, bool]]:
