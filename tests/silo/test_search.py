@@ -7,15 +7,16 @@ import pytest
 from texts import corpus
 
 from foltr.errors import SpecError
+from foltr.text.analysis import PLAIN
 from foltr.text.counts import count_corpus, known_terms
 from foltr.text.features import exact
 from foltr.text.search import best
 
-COUNTED = count_corpus(corpus([("", text) for text in ("a b b", "a", "b c", "a b b", "d")]))
+COUNTED = count_corpus(corpus([("", text) for text in ("a b b", "a", "b c", "a b b", "d")]), PLAIN)
 
 
 def found(query, owned, top_k=10, score="counts"):
-    words = known_terms(query, COUNTED.vocabulary)
+    words = known_terms(query, COUNTED.vocabulary, PLAIN)
     answer = best(exact(COUNTED.body), np.array(owned), words, top_k=top_k, score=score)
     return answer.documents.tolist(), answer.scores.tolist()
 

@@ -14,6 +14,7 @@ from foltr.lab.silo.evaluation import METRICS, bm25_metrics, bm25_ranker, change
 from foltr.metrics import err, ndcg
 from foltr.rng import stream
 from foltr.silo.pairs import judged
+from foltr.text.memory_index import MemoryIndex
 from foltr.types import Dataset
 
 
@@ -90,7 +91,7 @@ TEXTS = [
 
 
 def test_bm25_is_the_formula_over_title_and_body_with_stems_and_without_stop_words():
-    """By hand: stems of one field, k1 = 1.2, b = .75, idf = log(N / df), statistics of the parties' documents."""
+    """By hand: stems of one field, k1 = 1.2, b = .75, Lucene's idf, statistics of the parties' documents."""
     stems = [["run", "shoe", "shoe", "runner"], ["runner", "run"], ["shoe", "leather"], []]
     parties = [0, 1, 2]  # the last document belongs to a share that no party holds
     held = [stems[document] for document in parties]
@@ -99,12 +100,14 @@ def test_bm25_is_the_formula_over_title_and_body_with_stems_and_without_stop_wor
     for document in stems:
         terms = (("run", document.count("run")), ("shoe", document.count("shoe")))
         norm = 1.2 * (1 - 0.75 + 0.75 * len(document) / mean_length)
-        scores.append(
-            sum(math.log(3 / sum(word in text for text in held)) * n * 2.2 / (n + norm) for word, n in terms if n)
-        )
+        frequency = {word: sum(word in text for text in held) for word, _ in terms}
+        idf = {word: math.log(1 + (3 - df + 0.5) / (df + 0.5)) for word, df in frequency.items()}
+        scores.append(sum(idf[word] * n / (n + norm) for word, n in terms))
     texts = corpus(TEXTS, ["the running shoes"], [(0, 2, 1)])
     owned = [np.array([0, 1]), np.array([2])]
     assert bm25_ranker(texts, owned)(0) == pytest.approx(scores)
+    index = MemoryIndex({"title": texts.titles[:3], "body": texts.bodies[:3]})
+    assert index.scores(index.query_text("the running shoes")) == pytest.approx(scores[:3])  # a node has the same
     data = Dataset(np.zeros((4, 1), np.float32), np.array([0, 0, 1, 0], np.int8), np.array([0, 4]), np.array([0]))
     (found,) = bm25_metrics(SimpleNamespace(corpus=texts, owned=owned), [data], top_grade=1)
     assert found.tolist() == score_metrics(np.array(scores), data, top_grade=1).tolist()

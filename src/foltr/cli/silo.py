@@ -111,8 +111,9 @@ class Training(NamedTuple):
     epsilon: Epsilon = 0.5
     real_rows: Annotated[int, typer.Option("--real-rows", min=1, help="Rows of 30 with the word's columns.")] = 30
     loss: Annotated[str, typer.Option("--loss", help="pointwise, pairwise or listwise.")] = "pointwise"
-    stem: Annotated[bool, typer.Option("--stem", help="English stems (needs snowballstemmer).")] = False
-    stop: Annotated[bool, typer.Option("--stop", help="Remove English stop words.")] = False
+    language: Annotated[str, typer.Option("--language", help="Of stop words and stems.")] = "english"
+    stem: Annotated[bool, typer.Option("--stem/--no-stem", help="Snowball stems (need PyStemmer).")] = True
+    stop: Annotated[bool, typer.Option("--stop/--no-stop", help="Remove stop words.")] = True
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the division, keys, noise and training.")] = 1
     json_: Json = False
 
@@ -124,7 +125,7 @@ def train(chosen: Training) -> None:
     _check(chosen.noise, chosen.epsilon, chosen.loss)
     given = chosen._asdict()
     setup = {name: given[name] for name in ("parties", "queries", "noise", "epsilon", "real_rows")}
-    setup |= {"sgd": {"loss": chosen.loss}, "words": {"stem": chosen.stem, "stop": chosen.stop}}
+    setup |= {"sgd": {"loss": chosen.loss}, "words": {name: given[name] for name in ("language", "stem", "stop")}}
     result = _trained(_federation(chosen.corpus, seed=chosen.seed, **setup))
     if chosen.json_:
         print_json(result)
@@ -201,7 +202,7 @@ def _show_training(result: dict[str, Any]) -> None:
     table.add_row("test queries", *map(str, result["queries"]), "")
     _out.print(table)
     _say("One run. gains, loses: the 95 % interval of a party's change excludes 0.")
-    _say("BM25 needs no labels: title and body as one field, stop words, stems.")
+    _say("BM25: title and body as one field, stop words removed, stems; k1 = 1.2, b = .75.")
     _say(f"Noise: {result['noise']}; largest epsilon of a word: {_figure(result['epsilon'])}.")
 
 

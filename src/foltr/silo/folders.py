@@ -4,9 +4,13 @@ The lists are of the variant `sampled` (`rtk`), the only one that distinguishes 
 whose list is not stored: an empty answer is then meaningful. The documents' names are in a second file, which the owner
 does not share; the key is in a third.
 
+The hash functions follow from the key and from the text analysis, so that a sketch of other words (another language,
+an earlier analyser) is refused instead of answering "nothing found".
+
 Differs from the paper: `sampled` is ours.
 """
 
+import hashlib
 import json
 import os
 from collections import Counter
@@ -18,7 +22,7 @@ from foltr.errors import DataError, InputError, SpecError, StorageError
 from foltr.silo import rtk, storage
 from foltr.silo.protocol import TopResult, ask_top, make_asker, make_owner, relay
 from foltr.silo.sketches import KEY_BYTES, Family, family, hash_terms, new_key, shape_of
-from foltr.text.analysis import terms
+from foltr.text.analysis import ENGLISH, fingerprint, terms, tokens
 from foltr.text.corpus import TEXT_FILES, text_folder
 from foltr.text.counts import count
 
@@ -51,12 +55,13 @@ def build(folder: Path, to: Path, key_file: Path, *, top: int | None, rows: int 
     if not 1 <= wanted <= len(found):
         raise SpecError(f"top = {wanted} of {len(found)} documents; use 1 to {len(found)}")
     fresh = not key_file.exists()
-    functions = family(new_key() if fresh else read_key(key_file), rows=rows, columns=columns)
+    key = new_key() if fresh else read_key(key_file)
+    functions = family(_hash_key(key), rows=rows, columns=columns)
     hashes = hash_terms(list(vocabulary), functions)
     sketch = rtk.empty(hashes.shape, variant="sampled", top=wanted)
     rtk.add_documents(sketch, count(texts, vocabulary), hashes)
     if fresh:
-        _write_key(key_file, functions.key)
+        _write_key(key_file, key)
     size = storage.save(to, sketch)
     write_text(names_file(to), json.dumps([one.id for one in found], ensure_ascii=False, allow_nan=False))
     return Built(len(found), len(vocabulary), wanted, size, fresh)
@@ -65,8 +70,10 @@ def build(folder: Path, to: Path, key_file: Path, *, top: int | None, rows: int 
 def ask(sketch: Path, word: str, key_file: Path, *, top: int | None = None, real_rows: int | None = None) -> WordAnswer:
     """The documents that have a word most often; none if no document has it."""
     cut = terms(word)
-    if len(cut) != 1:
-        raise InputError(f"{word!r} is {len(cut)} words; ask for one at a time")
+    if not cut:
+        raise InputError(f"{word!r} has no word that a sketch counts (stop words are left out); ask for another")
+    if len(tokens(word)) != 1:
+        raise InputError(f"{word!r} is {len(tokens(word))} words; ask for one at a time")
     lists = storage.load_rtk(sketch)
     functions = _functions(sketch, key_file, lists)
     asker = make_asker(functions, real_rows=functions.rows if real_rows is None else real_rows, decoys=_DECOYS)
@@ -90,17 +97,23 @@ def read_key(path: Path) -> bytes:
     return key
 
 
+def _hash_key(key: bytes) -> bytes:
+    label = fingerprint(ENGLISH).encode("ascii")
+    return hashlib.blake2b(label, key=key, digest_size=KEY_BYTES, person=b"foltr-folder").digest()
+
+
 def names_file(sketch: Path) -> Path:
     return sketch.with_name(sketch.name + ".names.json")
 
 
 def _functions(sketch: Path, key_file: Path, lists: rtk.RtkSketch) -> Family:
     shape = lists.shape
-    functions = family(read_key(key_file), rows=shape.rows, columns=shape.columns, hash=shape.hash)
+    functions = family(_hash_key(read_key(key_file)), rows=shape.rows, columns=shape.columns, hash=shape.hash)
     if shape_of(functions) != shape:
         raise InputError(
             f"{key_file} is not the key that {sketch} was built with (fingerprints {shape_of(functions).fingerprint} "
-            f"and {shape.fingerprint}); give the key file of that build"
+            f"and {shape.fingerprint}); give the key file of that build, or build the sketch again if it is of an "
+            "earlier version of foltr, which cut texts into other words"
         )
     return functions
 

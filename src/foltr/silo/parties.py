@@ -30,7 +30,7 @@ from foltr.silo.pairs import Parties, guessed, judged, ranked, split
 from foltr.silo.protocol import Asker, Owner, ask_counts, ask_top, make_asker, make_owner, relay
 from foltr.silo.sketches import Hashes, family, hash_terms, new_key, sketch_documents
 from foltr.silo.training import Sgd, TrainingPairs
-from foltr.text.analysis import PLAIN, TextAnalysis
+from foltr.text.analysis import ENGLISH, TextAnalysis
 from foltr.text.corpus import Corpus, Pairs
 from foltr.text.counts import Counts, Statistics, TextCounts, count_corpus, known_terms, statistics, take
 from foltr.text.features import Field, Labelled, dataset, exact, label
@@ -62,7 +62,7 @@ class Setup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
     score: Literal["counts", "bm25"] = "bm25"  # combines the answers for a query's terms
     top_k: Count = 15  # guessed pairs of a query
     num_negatives: Count = 50  # further documents of a query, assumed to be irrelevant
-    words: TextAnalysis = PLAIN  # the text analysis of all parties
+    words: TextAnalysis = ENGLISH  # the text analysis of all parties
     tested: Literal["test", "dev"] = "test"  # which queries judge the rankers; choices are made on "dev"
     sgd: Sgd = Sgd()
 

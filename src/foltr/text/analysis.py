@@ -20,6 +20,7 @@ Cost: one regular expression over the text and a look-up for each token; what a 
 """
 
 import contextlib
+import hashlib
 import sys
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
@@ -31,7 +32,8 @@ import msgspec
 
 from foltr.errors import SpecError
 from foltr.text import stop_words as lists
-from foltr.text.splitting import LONGEST, fold_letters, is_one_sign, split_token, tokens
+from foltr.text.splitting import LONGEST, fold_letters, is_one_character, split_token
+from foltr.text.splitting import tokens as tokens
 
 LANGUAGES = (
     "arabic", "armenian", "basque", "catalan", "danish", "dutch", "english", "finnish", "french", "german", "greek",
@@ -62,6 +64,7 @@ class QueryWord(NamedTuple):
     with_stop: bool  # stop words may be occurrences, since the query consists of them
 
 
+VERSION = 1  # raise it when the same text gives other words or terms: indexes and sketches are built again then
 ENGLISH = TextAnalysis()
 PLAIN = TextAnalysis(stop=False, stem=False)
 STOP_WORDS = lists.STOP_WORDS["english"]
@@ -73,6 +76,12 @@ _stemming = Lock()  # PyStemmer's objects are not re-entrant
 def stop_words(language: str = "english") -> tuple[str, ...]:
     """The stop words of a language in their fixed order; empty where there is no list."""
     return lists.STOP_WORDS.get(language, ())
+
+
+def fingerprint(analysis: TextAnalysis) -> str:
+    """What an index or a sketch stores to be used only with the words that it was built from."""
+    label = msgspec.json.encode([VERSION, analysis, stop_words(analysis.language)])
+    return hashlib.blake2b(label, digest_size=8, person=b"foltr-analysis").hexdigest()
 
 
 def fold(text: str) -> str:
@@ -128,10 +137,20 @@ def query_words(text: str, analysis: TextAnalysis = ENGLISH, *, prefix: bool = F
     stop = _stop_set(analysis.language) if analysis.stop else frozenset()
     only_stop = all(word in stop for word in every)
     return [
-        _query_word(word, analysis, prefix=place in unfinished or is_one_sign(word), with_stop=only_stop)
+        _query_word(word, analysis, prefix=place in unfinished or is_one_character(word), with_stop=only_stop)
         for place, word in enumerate(every)
         if only_stop or word not in stop or place in unfinished
     ]
+
+
+def by_term(asked: list[QueryWord]) -> tuple[list[list[QueryWord]], list[int]]:
+    """The words of a query by term, in the order of first occurrence (words with one stem are one term), and the number
+    of the term at each place."""
+    distinct: dict[str, list[QueryWord]] = {}
+    for word in asked:
+        distinct.setdefault(word.stems[0], []).append(word)
+    numbers = {key: number for number, key in enumerate(distinct)}
+    return list(distinct.values()), [numbers[word.stems[0]] for word in asked]
 
 
 def _query_word(word: str, analysis: TextAnalysis, *, prefix: bool, with_stop: bool) -> QueryWord:
@@ -153,7 +172,7 @@ def _inflected(word: str, language: str) -> Iterator[str]:
 def _asked(token: str) -> tuple[str, ...]:
     """The words of a query's token: the last character alone is only there to be found."""
     found = words_of(token)
-    if len(found) > 1 and is_one_sign(found[-1]) and found[-2].endswith(found[-1]):
+    if len(found) > 1 and is_one_character(found[-1]) and found[-2].endswith(found[-1]):
         return found[:-1]
     return found
 

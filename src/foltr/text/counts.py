@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from foltr.errors import SpecError
-from foltr.text.analysis import PLAIN, TextAnalysis, terms
+from foltr.text.analysis import ENGLISH, TextAnalysis, terms
 from foltr.text.corpus import Corpus
 from foltr.types import Array
 
@@ -43,7 +43,7 @@ class TextCounts(NamedTuple):
     body: Counts
 
 
-def count_corpus(corpus: Corpus, analysis: TextAnalysis = PLAIN) -> TextCounts:
+def count_corpus(corpus: Corpus, analysis: TextAnalysis = ENGLISH) -> TextCounts:
     """Both fields of every document, over the vocabulary of the whole corpus."""
     titles = [Counter(terms(text, analysis)) for text in corpus.titles]
     bodies = [Counter(terms(text, analysis)) for text in corpus.bodies]
@@ -78,7 +78,7 @@ def _sums(amounts: Array, offsets: Array) -> Array:
     return running[offsets[1:]] - running[offsets[:-1]]
 
 
-def known_terms(text: str, vocabulary: Vocabulary, analysis: TextAnalysis = PLAIN) -> Array:
+def known_terms(text: str, vocabulary: Vocabulary, analysis: TextAnalysis = ENGLISH) -> Array:
     """The numbers of a query's terms, repeated ones as often; words outside the vocabulary are left out."""
     found = (vocabulary.get(word) for word in terms(text, analysis))
     return np.array([number for number in found if number is not None], dtype=np.int32)

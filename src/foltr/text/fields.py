@@ -8,15 +8,19 @@ documents may come from an index on disk or from a corpus in memory.
 
 from typing import NamedTuple
 
+import numpy as np
+
+from foltr.text.analysis import STOP_WORDS
 from foltr.types import Array
 
+NO_WORDS: Array = np.empty(0, dtype=np.int32)
 FIELDS = ("title", "body", "name", "path", "sender", "recipients")  # the title of a mail is its subject
 
 
 class Tokens(NamedTuple):
     """The words of documents: field f of document i is words[offsets[i * len(FIELDS) + f] : offsets[... + f + 1]]."""
 
-    words: Array  # [total] int32 word numbers; those below STOP_COUNT are stop words, which no length counts
+    words: Array  # [total] int32 word numbers; those below Collection.stop_count are stop words
     offsets: Array  # [documents * len(FIELDS) + 1] int64
 
 
@@ -29,6 +33,9 @@ class Term(NamedTuple):
     document_frequency: int  # documents with an occurrence in any field
     field_frequency: Array  # [fields] documents with an occurrence in the field
     collection_frequency: int  # occurrences in all fields
+    beginning: Array = (
+        NO_WORDS  # [m] int32 rising: words that begin with the query's unstemmed word; for prefix matches
+    )
 
 
 class QueryText(NamedTuple):
@@ -42,7 +49,8 @@ class Collection(NamedTuple):
 
     documents: int
     lengths: Array  # [fields] words in all documents, stop words not counted
-    with_field: Array  # [fields] documents in which the field is not empty
+    with_field: Array  # [fields] documents in which the field has a word, be it a stop word
+    stop_count: int = len(STOP_WORDS)  # smaller word numbers are stop words, in the order of the language's list
 
 
 class Facts(NamedTuple):

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 LONGEST = 64  # characters of a word: longer ones are data, and nobody types them
+_STACKED = 30  # marks on a letter, as in Unicode's stream-safe format
 _ASCII_TOKEN = re.compile(r"\w+(?:(?:'|(?<=\d)\.(?=\d))\w+)*", re.ASCII)
 _POINTED = re.compile(r"(\d+(?:\.\d+)+)")
 _ENDINGS = frozenset(["s", "t", "ll", "re", "ve", "d", "m"])  # after an apostrophe
@@ -28,7 +29,7 @@ def tokens(text: str) -> list[str]:
     """What `words_of` is asked for: a caller who keeps its own table of tokens pays a look-up for each."""
     if text.isascii():
         return _ASCII_TOKEN.findall(text)
-    return _token_pattern().findall(unicodedata.normalize("NFKC", text))
+    return _token_pattern().findall(_normal(text))
 
 
 @lru_cache(maxsize=1)
@@ -42,27 +43,49 @@ def _token_pattern() -> re.Pattern[str]:
     return re.compile(f"{word}(?:(?:['\u2019\uff07]|(?<=\\d)\\.(?=\\d)){word})*")
 
 
-def _joins(sign: str) -> bool:
-    return unicodedata.category(sign) in ("Mn", "Mc", "Me", "Cf")
+def _joins(character: str) -> bool:
+    return unicodedata.category(character) in ("Mn", "Mc", "Me", "Cf")
+
+
+def _normal(text: str) -> str:
+    """NFKC of a text in which at most _STACKED marks stand on one letter: sorting a run of n marks takes n^2 steps."""
+    return unicodedata.normalize("NFKC", _stack_pattern().sub(_shorter, text))
+
+
+@lru_cache(maxsize=1)
+def _stack_pattern() -> re.Pattern[str]:
+    marks = "".join(chr(code) for code in range(0x300, 0x10000) if unicodedata.combining(chr(code)))
+    return re.compile(f"(?:[{marks}]|[\U00010000-\U0001ffff]){{{_STACKED},}}")  # above U+FFFF: any character
+
+
+def _shorter(run: re.Match[str]) -> str:
+    letters: list[str] = []
+    stacked = 0
+    for character in run.group():
+        stacked = stacked + 1 if unicodedata.combining(character) else 0
+        if stacked <= _STACKED:
+            letters.append(character)
+    return "".join(letters)
 
 
 def fold_letters(text: str) -> str:
+    """Case, accents, widths and invisible characters removed."""
     if text.isascii():
         return text.lower()
-    kept: list[str] = []
-    for sign in unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold()):
-        if _is_accent(sign):
-            if not (kept and kept[-1] + sign in _LETTERS_OF_THEIR_OWN):
+    letters: list[str] = []
+    for character in unicodedata.normalize("NFKD", _normal(text).casefold()):
+        if _is_accent(character):
+            if not (letters and letters[-1] + character in _LETTERS_OF_THEIR_OWN):
                 continue
-        elif unicodedata.category(sign) == "Cf" or sign == "\u0640":
+        elif unicodedata.category(character) == "Cf" or character == "\u0640":
             continue
-        kept.append(str(unicodedata.decimal(sign)) if sign.isdecimal() else sign)
-    return unicodedata.normalize("NFKC", "".join(kept)).translate(_PLAIN_LETTERS)
+        letters.append(str(unicodedata.decimal(character)) if character.isdecimal() else character)
+    return unicodedata.normalize("NFKC", "".join(letters)).translate(_PLAIN_LETTERS)
 
 
-def _is_accent(sign: str) -> bool:
+def _is_accent(character: str) -> bool:
     """Marks above and below letters; vowel signs and voicing marks of other scripts have other combining classes."""
-    combining = unicodedata.combining(sign)
+    combining = unicodedata.combining(character)
     return 10 <= combining <= 36 or combining >= 200
 
 
@@ -111,22 +134,22 @@ def _by_script(folded: str) -> Iterator[str]:
         return
     for number, run in enumerate(_RUN_WITHOUT_SPACES.split(folded)):
         if number % 2:
-            signs = _signs(run)
-            yield from (first + second for first, second in zip(signs, [*signs[1:], ""], strict=True))
+            characters = _characters(run)
+            yield from (first + second for first, second in zip(characters, [*characters[1:], ""], strict=True))
         elif run:
             yield run[:LONGEST]
 
 
-def _signs(run: str) -> list[str]:
+def _characters(run: str) -> list[str]:
     """Characters with the marks that belong to them."""
-    signs: list[str] = []
-    for sign in run:
-        if signs and unicodedata.category(sign)[0] == "M" and len(signs[-1]) < LONGEST // 2:
-            signs[-1] += sign
+    characters: list[str] = []
+    for character in run:
+        if characters and unicodedata.category(character)[0] == "M" and len(characters[-1]) < LONGEST // 2:
+            characters[-1] += character
         else:
-            signs.append(sign)
-    return signs
+            characters.append(character)
+    return characters
 
 
-def is_one_sign(word: str) -> bool:
-    return _RUN_WITHOUT_SPACES.fullmatch(word) is not None and len(_signs(word)) == 1
+def is_one_character(word: str) -> bool:
+    return _RUN_WITHOUT_SPACES.fullmatch(word) is not None and len(_characters(word)) == 1

@@ -19,6 +19,7 @@ from foltr.lab.silo.retrieval import key_of
 from foltr.rng import stream
 from foltr.silo.pairs import judged
 from foltr.silo.sketches import Family, estimate, family, hash_terms, sketch_documents
+from foltr.text.analysis import ENGLISH, TextAnalysis
 from foltr.text.corpus import Corpus, Pairs
 from foltr.text.counts import Counts, count_corpus, known_terms, take
 from foltr.text.features import Field, exact, label
@@ -33,13 +34,14 @@ class Projection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fi
     columns: Count = 200  # w
     real_rows: Count = 30  # z1: rows that are read
     points: Annotated[int, msgspec.Meta(ge=8)] = 400
+    words: TextAnalysis = ENGLISH  # the text analysis of all parties
 
 
 def project(corpus: Corpus, setting: Projection, *, seed: int) -> tuple[dict[str, float], dict[str, Array]]:
     """The two metrics, and x, y and grade of every point."""
-    counted = count_corpus(corpus)
+    counted = count_corpus(corpus, setting.words)
     pairs = _sample(corpus, setting.points, seed=seed)
-    terms = [known_terms(text, counted.vocabulary) for text in corpus.query_texts]
+    terms = [known_terms(text, counted.vocabulary, setting.words) for text in corpus.query_texts]
     title, body = exact(counted.title), exact(counted.body)
     truth = label(pairs, title, body, terms).features.astype(np.float64)
     features = truth

@@ -38,7 +38,7 @@ from foltr.text.features import Labelled, dataset, join
 from foltr.types import Array
 
 TITLES = {
-    "bm25": "BM25",
+    "bm25": "BM25 (one field, no labels)",
     "local": "Local",
     "local_plus": "Local+",
     "global": "Global",
