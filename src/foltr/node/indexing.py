@@ -22,7 +22,8 @@ from foltr.node.settings import Settings
 from foltr.node.writing import Result, Writer, exclusive
 from foltr.text.analysis import TextAnalysis
 
-_BATCH_DOCUMENTS, _BATCH_CHARACTERS, _BATCH_SECONDS = 512, 8_000_000, 5.0
+_BATCH_DOCUMENTS, _BATCH_CHARACTERS, _BATCH_SECONDS = 512, 4_000_000, 5.0
+_MANY_FILES = 200
 _SEARCHABLE_SECONDS = 15.0  # candidates follow at least so often
 
 
@@ -77,6 +78,8 @@ class Indexer:
         """Indexes the files that wait."""
         waiting = files.waiting(self.writer.connection)
         by_path = {one.path: one for one in waiting}
+        if len(waiting) > _MANY_FILES:
+            self.writer.expect_many()
         start = last_update = time.monotonic()
         done, batch = 0, _Batch()
         held: str | None = None

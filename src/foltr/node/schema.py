@@ -83,7 +83,7 @@ def connect(path: Path, *, write: bool) -> sqlite3.Connection:
 
 
 def _configure(connection: sqlite3.Connection, *, write: bool) -> None:
-    for pragma in ("temp_store = MEMORY", "foreign_keys = ON", "mmap_size = 268435456", "cache_size = -16384"):
+    for pragma in ("temp_store = MEMORY", "foreign_keys = ON", "cache_size = -16384"):
         connection.execute(f"PRAGMA {pragma}")
     if not write:
         connection.execute("PRAGMA query_only = ON")

@@ -26,7 +26,7 @@ from foltr.text.analysis import TextAnalysis
 from foltr.text.fields import FIELDS
 from foltr.types import Array
 
-_BODY_LEVEL = 6
+_BODY_LEVEL = 4  # level 6 takes twice as long for 4 % less
 _LATEST = 253402300800.0  # the year 10000: a date beyond it, or none at all (NaN), is that of the file
 _FIELD = {field: i for i, field in enumerate(FIELDS)}
 
@@ -104,6 +104,10 @@ class Writer:
             self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self.connection.close()
 
+    def expect_many(self) -> None:
+        """Before many files: reads the vocabulary once instead of asking for every new word."""
+        self._numbering.expect_many()
+
     def clean(self) -> None:
         """Gives space of deleted documents back and empties the journal, which holds pages as they were."""
         self.connection.execute("PRAGMA incremental_vacuum").fetchall()
@@ -171,8 +175,8 @@ class Writer:
 
     def _write_vocabulary(self) -> None:
         numbering = self._numbering
-        self.connection.executemany("INSERT INTO words VALUES (?, ?, ?)", numbering.new_words)
-        self.connection.executemany("INSERT INTO stems VALUES (?, ?)", numbering.new_stems)
+        self.connection.executemany("INSERT INTO words VALUES (?, ?, ?)", sorted(numbering.new_words))
+        self.connection.executemany("INSERT INTO stems VALUES (?, ?)", sorted(numbering.new_stems))
         self.connection.executemany(
             "INSERT OR REPLACE INTO meta VALUES (?, ?)",
             [("words", numbering.next_word), ("stems", numbering.next_stem)],
