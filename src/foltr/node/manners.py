@@ -1,0 +1,60 @@
+"""Being a good guest: lowest priority, nothing on battery, a pause button."""
+
+import contextlib
+import ctypes
+import os
+import platform
+from pathlib import Path
+
+from foltr.node.places import Places, private_file
+from foltr.node.settings import Settings
+
+_SUPPLIES = Path("/sys/class/power_supply")
+_IOPRIO_SET = {"x86_64": 251, "aarch64": 30, "riscv64": 30, "ppc64le": 273, "s390x": 282}
+_IDLE_CLASS = 3 << 13
+
+
+def lowest_priority() -> None:
+    """Lets this process and its children run only when nothing else wants the processor or the disk."""
+    with contextlib.suppress(OSError, AttributeError):
+        os.nice(19 - os.nice(0))
+    with contextlib.suppress(OSError, AttributeError):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    number = _IOPRIO_SET.get(platform.machine())
+    if number is not None and platform.system() == "Linux":
+        ctypes.CDLL(None, use_errno=True).syscall(number, 1, 0, _IDLE_CLASS)  # 1: a process, 0: this one
+
+
+def on_battery(supplies: Path = _SUPPLIES) -> bool:
+    """Whether the machine runs from a battery; unknown counts as no."""
+    kinds = {folder: _read(folder / "type") for folder in sorted(supplies.glob("*"))}
+    if any(kind == "Mains" and _read(folder / "online") == "1" for folder, kind in kinds.items()):
+        return False
+    return any(
+        kind == "Battery" and _read(folder / "scope") != "Device" and _read(folder / "status") == "Discharging"
+        for folder, kind in kinds.items()
+    )
+
+
+def hold_reason(places: Places, settings: Settings, supplies: Path = _SUPPLIES) -> str | None:
+    """Why indexing should wait; None: it may go on."""
+    if places.pause_file.exists():
+        return "paused"
+    if not settings.on_battery and on_battery(supplies):
+        return "on battery"
+    return None
+
+
+def pause(places: Places) -> None:
+    private_file(places.pause_file)
+
+
+def resume(places: Places) -> None:
+    places.pause_file.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", "replace").strip()
+    except OSError:
+        return ""

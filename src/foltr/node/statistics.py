@@ -1,0 +1,194 @@
+"""Exact statistics of the collection, kept as a sum of changes.
+
+Every batch of added and removed documents writes one record of what it changed (documents per stem, documents per stem
+and field, occurrences, documents per word), in the transaction that writes the documents. The statistics are the sum
+of the records; from time to time they are replaced by their sum. A batch thus writes what it touched and nothing else,
+and a reader in another process reads the records that it has not yet seen.
+
+`recount` computes the same from the word sequences alone: the test of all of this.
+"""
+
+import sqlite3
+import zlib
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from foltr.node import sequences
+from foltr.text.fields import FIELDS
+from foltr.types import Array
+
+_MAX_RECORDS = 64  # more are replaced by their sum
+_FIELDS = len(FIELDS)
+
+
+class Change(NamedTuple):
+    """What a batch changed; also the sum of several. Counts are signed."""
+
+    stems: Array  # [s] int32 rising
+    document_frequency: Array  # [s] int32
+    field_frequency: Array  # [s, fields] int32
+    collection_frequency: Array  # [s] int32
+    words: Array  # [w] int32 rising
+    stem_of: Array  # [w] int32
+    uses: Array  # [w] int32 documents with the word
+
+
+class Sequence(NamedTuple):
+    """One document that is added (+1) or removed (-1)."""
+
+    words: Array  # [total] int32
+    lengths: Array  # [fields]
+    sign: int
+
+
+def change(batch: list[Sequence], stem_of: Array) -> Change:
+    """The counts of a batch; documents that are added and removed again cancel."""
+    total = [len(one.words) for one in batch]
+    document = np.repeat(np.arange(len(batch)), total)
+    field = np.concatenate([np.repeat(np.arange(_FIELDS), one.lengths) for one in batch])
+    words = np.concatenate([one.words for one in batch]).astype(np.int64)
+    signs = np.array([one.sign for one in batch])
+    span = int(words.max(initial=0)) + 1
+    keys, counts = np.unique((document * span + words) * _FIELDS + field, return_counts=True)
+    pair, field = np.divmod(keys, _FIELDS)
+    document, words = np.divmod(pair, span)
+    stems, sign = stem_of[words].astype(np.int64), signs[document]
+    first = np.diff(pair, prepend=-1) != 0
+    used_words, uses = _sums(words[first], sign[first])
+    frequencies = _by_stem(document, stems, field, counts * sign, signs)
+    return Change(*frequencies, used_words, stem_of[used_words], uses)
+
+
+def _by_stem(
+    document: Array, stems: Array, field: Array, occurrences: Array, signs: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Stems with documents, documents per field and occurrences."""
+    span = int(stems.max(initial=0)) + 1
+    pair, fields = np.divmod(np.unique((document * span + stems) * _FIELDS + field), _FIELDS)
+    documents, of_pair = np.divmod(pair, span)
+    first = np.diff(pair, prepend=-1) != 0
+    distinct, place = np.unique(of_pair, return_inverse=True)
+    sign = signs[documents]
+    document_frequency = np.bincount(place[first], sign[first], len(distinct))
+    field_frequency = np.bincount(place * _FIELDS + fields, sign, len(distinct) * _FIELDS).reshape(-1, _FIELDS)
+    collection_frequency = np.bincount(np.searchsorted(distinct, stems), occurrences, len(distinct))
+    changed = (field_frequency != 0).any(axis=1) | (document_frequency != 0) | (collection_frequency != 0)
+    return (
+        distinct[changed].astype(np.int32),
+        document_frequency[changed].astype(np.int32),
+        field_frequency[changed].astype(np.int32),
+        collection_frequency[changed].astype(np.int32),
+    )
+
+
+def _sums(numbers: Array, amounts: Array) -> tuple[Array, Array]:
+    """Distinct numbers whose amounts do not add up to 0, with their sums."""
+    distinct, place = np.unique(numbers, return_inverse=True)
+    sums = np.bincount(place, amounts, len(distinct))
+    changed = sums != 0
+    return distinct[changed].astype(np.int32), sums[changed].astype(np.int32)
+
+
+def _encode(one: Change) -> bytes:
+    header = np.array([len(one.stems), len(one.words)], "<u4").tobytes()
+    return header + zlib.compress(b"".join(np.ascontiguousarray(part, "<i4").tobytes() for part in one), 1)
+
+
+def _decode(content: bytes) -> Change:
+    s, w = (int(n) for n in np.frombuffer(content, "<u4", 2))
+    values = np.frombuffer(zlib.decompress(memoryview(content)[8:]), "<i4")
+    sizes = [s, s, s * _FIELDS, s, w, w, w]
+    stems, df, ff, cf, words, stem_of, uses = np.split(values, np.cumsum(sizes)[:-1])
+    return Change(stems, df, ff.reshape(-1, _FIELDS), cf, words, stem_of, uses)
+
+
+class Statistics:
+    """All counts in memory, indexed by stem and by word number; a stop word is its own stem."""
+
+    def __init__(self, stop_count: int) -> None:
+        self._stop_count = stop_count
+        self._clear()
+
+    def _clear(self) -> None:
+        stop = self._stop_count
+        self.document_frequency = np.zeros(stop, np.int32)  # [stems]
+        self.field_frequency = np.zeros((stop, _FIELDS), np.int32)  # [stems, fields]
+        self.collection_frequency = np.zeros(stop, np.int32)  # [stems]
+        self.stem_of = np.arange(stop, dtype=np.int32)  # [words] -1: no document has the word
+        self.uses = np.zeros(stop, np.int32)  # [words]
+        self._first = self._last = 0  # records that are in the sums
+
+    def refresh(self, connection: sqlite3.Connection) -> None:
+        """Adds the records that are new; starts again where old ones were replaced by their sum."""
+        first = connection.execute("SELECT min(id) FROM changes").fetchone()[0] or 0
+        if first != self._first:
+            self._clear()
+            self._first = first
+        rows = connection.execute("SELECT id, content FROM changes WHERE id > ? ORDER BY id", (self._last,))
+        for number, content in rows:
+            self.apply(_decode(content))
+            self._last = number
+
+    def apply(self, one: Change) -> None:
+        self.reserve(int(one.stems.max(initial=-1)) + 1, int(one.words.max(initial=-1)) + 1)
+        self.document_frequency[one.stems] += one.document_frequency
+        self.field_frequency[one.stems] += one.field_frequency
+        self.collection_frequency[one.stems] += one.collection_frequency
+        self.uses[one.words] += one.uses
+        in_use = (self.uses[one.words] > 0) | (one.words < self._stop_count)
+        self.stem_of[one.words] = np.where(in_use, one.stem_of, -1)
+
+    def reserve(self, stems: int, words: int) -> None:
+        """Makes space for numbers below these, with reserves, so that growth is linear in time."""
+        if stems > len(self.document_frequency):
+            more = max(stems * 3 // 2, 1024) - len(self.document_frequency)
+            self.document_frequency = np.pad(self.document_frequency, (0, more))
+            self.field_frequency = np.pad(self.field_frequency, ((0, more), (0, 0)))
+            self.collection_frequency = np.pad(self.collection_frequency, (0, more))
+        if words > len(self.uses):
+            more = max(words * 3 // 2, 1024) - len(self.uses)
+            self.uses = np.pad(self.uses, (0, more))
+            self.stem_of = np.pad(self.stem_of, (0, more), constant_values=-1)
+
+    def write(self, connection: sqlite3.Connection, one: Change) -> None:
+        """Adds a record to the sums and to the database (in the caller's transaction)."""
+        self.refresh(connection)
+        self.apply(one)
+        self._last = _insert(connection, one)
+        self._first = self._first or self._last
+        if connection.execute("SELECT count(*) FROM changes").fetchone()[0] > _MAX_RECORDS:
+            connection.execute("DELETE FROM changes")
+            self._first = self._last = _insert(connection, self.total())
+
+    def total(self) -> Change:
+        """Everything as one record."""
+        stems, words = np.flatnonzero(self.document_frequency), np.flatnonzero(self.uses)
+        frequencies = (self.document_frequency[stems], self.field_frequency[stems], self.collection_frequency[stems])
+        return Change(
+            stems.astype(np.int32), *frequencies, words.astype(np.int32), self.stem_of[words], self.uses[words]
+        )
+
+    def words_of(self, stems: Array) -> Array:
+        """[m] int32 rising: every word with one of these stems that some document has."""
+        if len(stems) == 1:
+            return np.flatnonzero(self.stem_of == stems[0]).astype(np.int32)
+        wanted = np.zeros(len(self.document_frequency) + 1, np.bool_)  # the last is for words that are gone (-1)
+        wanted[stems] = True
+        return np.flatnonzero(wanted[self.stem_of]).astype(np.int32)
+
+
+def _insert(connection: sqlite3.Connection, one: Change) -> int:
+    number = connection.execute("INSERT INTO changes (content) VALUES (?)", (_encode(one),)).lastrowid
+    assert number is not None
+    return number
+
+
+def recount(connection: sqlite3.Connection, stem_of: Array) -> Change:
+    """The statistics from the word sequences alone, in memory for all of them: for tests and repairs."""
+    rows: Iterable[tuple[bytes]] = connection.execute("SELECT content FROM sequences ORDER BY document")
+    batch = [Sequence(*sequences.decode(content), 1) for (content,) in rows]
+    if not batch:
+        return Statistics(0).total()
+    return change(batch, stem_of)
