@@ -300,11 +300,34 @@ def test_a_child_has_the_lowest_priority_and_only_its_socket(texts):
         list(extractor.extract(texts[:1]))
         (process,) = extractor.processes()
         assert os.getpriority(os.PRIO_PROCESS, process) == 19
+        assert os.getpgid(process) == process  # Ctrl-C in a terminal does not reach it
         folder = Path("/proc", str(process))
         opened = {str(link.readlink()).partition(":")[0] for link in (folder / "fd").iterdir()}
         assert opened == {"/dev/null", "socket", f"/proc/{process}/statm"}
         names = {entry.partition(b"=")[0] for entry in (folder / "environ").read_bytes().split(b"\0") if entry}
         assert names <= {b"LD_LIBRARY_PATH", b"LANG", b"TZ"}
+
+
+ORPHAN = """
+import sys
+from foltr.node.extract import Extractor
+extractor = Extractor()
+list(extractor.extract(sys.argv[1:]))
+print(extractor.processes()[0], flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs pidfd_open of Linux")
+def test_a_child_ends_with_its_parent(texts):
+    command = [sys.executable, "-c", ORPHAN, texts[0]]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        descriptor = os.pidfd_open(int(parent.stdout.readline()))
+        parent.kill()
+    with selectors.DefaultSelector() as selector:  # a descriptor of a process is readable when it has ended
+        selector.register(descriptor, selectors.EVENT_READ)
+        assert selector.select(60)
+    os.close(descriptor)
 
 
 # ---- messages in pieces

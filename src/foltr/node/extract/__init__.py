@@ -1,10 +1,16 @@
 """Text out of files, in child processes with limits: `Extractor().extract(paths)`.
 
-records    what comes back, limits, messages          formats    the kind of a file
-pool       children that are killed when late         child      the parent's side of one child
-worker     the child                                  confine    what it gives up first
-files      opening and reading                        documents  kind -> extractor, secrets
-plain html man office mail pdf                        one format family each
+records            what comes back, limits, messages
+pool child frames  the parent: children that are killed when late, one child, messages on a socket
+worker             the child
+confine seccomp    what it gives up before it reads a file
+files documents    opening and reading a file; its kind decides about the extractor
+formats            the kind of a file, from its name and its first bytes
+plain html man pdf office mail   one family of formats each; unpack and markup read zip, gzip and XML within limits
+secrets            texts that are not indexed
+
+A file ends as `Extracted`, or as `Failure` with a state: "skipped" (binary, too large, encrypted, a secret), "failed"
+(damaged, too slow, too much memory, no permission, vanished) or "waiting" (changed while it was read: try again).
 """
 
 from foltr.node.extract.formats import KINDS, kind_of

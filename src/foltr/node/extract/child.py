@@ -167,7 +167,7 @@ def _started(theirs: socket.socket) -> "subprocess.Popen[bytes]":
         [sys.executable, "-I", "-X", "utf8", "-c", _PROGRAM, str(theirs.fileno()), *entries],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         pass_fds=[theirs.fileno()], cwd="/", env=environment,
-        start_new_session=True,  # Ctrl-C is for the parent, which decides what becomes of the file
+        process_group=0,  # Ctrl-C is for the parent, which decides what becomes of the file
     )  # fmt: skip
 
 
