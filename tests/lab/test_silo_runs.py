@@ -132,6 +132,20 @@ def test_a_setting_survives_being_written_down():
     assert stored(json.loads(json.dumps(resolved(setting)))) == setting
 
 
+def test_texts_without_queries_can_be_searched_and_not_learned_from(clinics, tmp_path):
+    (tmp_path / "data" / "notes").mkdir()
+    (tmp_path / "data" / clinics / "corpus.jsonl").rename(tmp_path / "data" / "notes" / "corpus.jsonl")
+    texts = silo_runs.load(DataChoice("notes"))
+    (train,) = plan({"silo": {"kind": "train"}, "data": {"name": "notes", "folds": 1}}).settings
+    with pytest.raises(SpecError, match='has no judged queries to learn from; use kind = "retrieval"'):
+        silo_runs.check(train, texts)
+    asks = {"kind": "retrieval", "top": 5, "asked": 20}
+    (search,) = plan({"silo": asks, "data": {"name": "notes", "folds": 1}}).settings
+    silo_runs.check(search, texts)
+    *_, result = silo_runs.run_setting(search, texts, 1)
+    assert dict(zip(result.names, result.more, strict=True))["recall@K"] > 0.5
+
+
 def test_made_up_documents_are_made_once():
     choice = DataChoice("made-up-50")
     assert silo_runs.load(choice) is silo_runs.load(choice)

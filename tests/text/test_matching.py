@@ -55,6 +55,15 @@ def test_every_feature_equals_brute_force_over_the_raw_text(seed, prefix):
             assert got == pytest.approx(expected, rel=1e-9, abs=1e-12), (query, document)
 
 
+def test_large_word_numbers_are_searched_for_instead_of_looked_up(monkeypatch):
+    texts = drawn(1)
+    index, everything = MemoryIndex(texts), np.arange(7)
+    given = index.query_text("cats run", prefix=True), index.tokens(everything), index.collection
+    looked_up = features(*given, index.facts(everything))
+    monkeypatch.setattr("foltr.text.occurrences._LARGEST_TABLE", 0)
+    assert np.array_equal(features(*given, index.facts(everything)), looked_up)
+
+
 def bm25s_scores(texts, query):
     """[documents] by the package bm25s, method "lucene", on the same terms."""
     cut = [terms(text) for text in texts]

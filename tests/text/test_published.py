@@ -1,11 +1,13 @@
 """One-field BM25 on real corpora: the published number, and the rows that rankers are compared with."""
 
+import bm25s
 import numpy as np
 import pytest
 
 from foltr.lab.data import corpora
 from foltr.metrics import ndcg
 from foltr.silo.parties import Setup, divide_queries
+from foltr.text.analysis import terms
 from foltr.text.corpus import grade_of
 from foltr.text.memory_index import MemoryIndex
 
@@ -55,3 +57,16 @@ def test_the_row_to_beat(name, expected, tolerance):
     each = {query: ndcg(falling, grades_of(query)) for query in sorted(set().union(*divisions))}
     found = np.mean([np.mean([each[query] for query in queries]) for queries in divisions])
     assert found == pytest.approx(expected, abs=tolerance)
+
+
+def test_nfcorpus_scores_equal_those_of_bm25s():
+    corpus = corpora.load_corpus("nfcorpus")
+    index = MemoryIndex({"title": corpus.titles, "body": corpus.bodies})
+    cut = [terms(f"{title} {body}") for title, body in zip(corpus.titles, corpus.bodies, strict=True)]
+    judge = bm25s.BM25(method="lucene", k1=1.2, b=0.75)
+    judge.index(cut, show_progress=False)
+    for query in corpus.parts["test"][:60].tolist():
+        known = [word for word in terms(corpus.query_texts[query]) if word in judge.vocab_dict]
+        if known:
+            found = index.scores(index.query_text(corpus.query_texts[query]))
+            np.testing.assert_allclose(found, judge.get_scores(known), rtol=1e-5, atol=1e-6)
