@@ -24,7 +24,10 @@ _WEBIS = "https://webis.de/data.html"
 _FIVE = "S1.txt .. S5.txt or Fold1/train.txt, vali.txt, test.txt .. Fold5"
 _FIVE_OR_ZIP = f"{_FIVE}, or the archive {{}}.zip as it is,"
 
-OWN = Collection(0, 0, 0, 0, "none", False, where="It was added by hand; its folder is empty or missing.", files=_FIVE)
+_BY_HAND = (
+    "It was added by hand; its folder is empty or missing, or has texts, which only specs with a table `silo` use."
+)
+OWN = Collection(0, 0, 0, 0, "none", False, where=_BY_HAND, files=_FIVE)
 COLLECTIONS = {
     "mq2007": Collection(
         features=46,
