@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from foltr.errors import DataError, DataMissing, SpecError, StorageError
-from foltr.lab.data import catalog, corpora, letor, places
+from foltr.lab.data import catalog, letor, places
 from foltr.lab.data.published import COLLECTIONS
 
 
@@ -260,7 +260,7 @@ def test_listing_parses_nothing_and_names_all(tmp_path, monkeypatch):
     catalog.add("mine", tmp_path)
     monkeypatch.setattr(letor, "_chunks", None)
     listed = {row.name: row for row in catalog.listing()}
-    assert set(listed) == {*COLLECTIONS, "mine", "docstrings", "synthetic-mq2007", "synthetic-mslr"}
+    assert set(listed) == {*COLLECTIONS, "mine", "synthetic-mq2007", "synthetic-mslr"}
     assert listed["mine"].where == str(tmp_path)
     assert listed["mq2007"][1:] == (None, 1692, 69623, 46, 3, "not on this machine")
     assert listed["synthetic-mslr"].note == "synthetic"
@@ -282,54 +282,3 @@ def test_document_ids_follow_the_rows(tmp_path):
     (tmp_path / "vali.txt").write_text("1 qid:5 1:1 #docid = A inc = 1\n1 qid:5 1:1 # docid = B\n")
     catalog.add("mine", tmp_path)
     assert catalog.document_ids("mine")["validation"] == ["A", "B"]
-
-
-# -- texts -----------------------------------------------------------------------------------------------------------
-
-
-def test_texts_are_added_listed_and_refused_as_features(tmp_path):
-    (tmp_path / "a.txt").write_text("a text")
-    (tmp_path / "b.md").write_text("another")
-    added = catalog.add("notes", tmp_path)
-    assert (added.ids, added.query_ids) == (("a.txt", "b.md"), ())
-    assert corpora.load_corpus("notes").bodies == ("a text", "another")
-    row = next(row for row in catalog.listing() if row.name == "notes")
-    assert (row.where, row.note) == (str(tmp_path), "texts, text files")
-    with pytest.raises(DataError, match="'notes' is a collection of texts: use it in a spec with a table `silo`"):
-        catalog.load("notes")
-
-
-@pytest.mark.parametrize(
-    ("file", "content", "ids"),
-    [
-        ("mine.jsonl", '{"_id": "a", "text": "x"}\n{"_id": "b", "text": "y"}\n', ("a", "b")),
-        ("mine.trec", "<DOC><DOCNO>1</DOCNO>x</DOC>\n", ("1",)),
-    ],
-)
-def test_one_file_of_documents_is_a_corpus_without_queries(tmp_path, file, content, ids):
-    (tmp_path / file).write_text(content)
-    assert catalog.add("mine", tmp_path / file).ids == ids
-    assert corpora.load_corpus("mine").ids == ids
-    assert corpora.describe("mine").parts == {}
-
-
-def test_features_with_a_readme_are_features_and_half_of_them_are_no_texts(tmp_path):
-    five_parts(tmp_path / "whole")
-    (tmp_path / "whole" / "README.txt").write_text("About these files")
-    assert list(catalog.add("whole", tmp_path / "whole").folds) == [1, 2, 3, 4, 5]
-    assert next(row for row in catalog.listing() if row.name == "whole").note.startswith("five parts")
-    (tmp_path / "half").mkdir()
-    (tmp_path / "half" / "S1.txt").write_text(lines(100))
-    with pytest.raises(DataError, match="none of the known layouts is there"):
-        catalog.add("half", tmp_path / "half")
-
-
-def test_judgments_without_queries_and_built_in_names_are_refused(tmp_path):
-    (tmp_path / "corpus.jsonl").write_text('{"_id": "a", "text": "x"}\n')
-    with pytest.raises(DataError, match="belongs to a built-in corpus"):
-        catalog.add("docstrings", tmp_path)
-    (tmp_path / "qrels.tsv").write_text("q\ta\t1\n")
-    with pytest.raises(DataError, match="judgments without queries"):
-        catalog.add("mine", tmp_path)
-    with pytest.raises(DataError, match="none of the known layouts"):
-        catalog.add("mq2007", tmp_path)

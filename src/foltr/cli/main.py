@@ -254,9 +254,9 @@ def data_list(json_: Json = False) -> None:
     require("lab")
     from rich.table import Table
 
-    from foltr.lab.data import catalog
+    from foltr.lab.data import registered
 
-    listed = catalog.listing()
+    listed = registered.listing()
     if json_:
         print_json([one._asdict() for one in listed])
         return
@@ -276,10 +276,10 @@ def data_add(name: str, path: Path) -> None:
     Texts are JSON lines or TREC files, or a folder of text files.
     """
     require("lab")
-    from foltr.lab.data import catalog
+    from foltr.lab.data import registered
     from foltr.text.corpus import Corpus
 
-    found = catalog.add(name, path)
+    found = registered.add(name, path)
     if isinstance(found, Corpus):
         out.print(f"{name}: texts, {len(found.ids):,} documents, {len(found.query_ids):,} queries, "
                   f"{len(found.judgments):,} judgments in {path}", highlight=False, soft_wrap=True)  # fmt: skip
@@ -292,9 +292,9 @@ def data_add(name: str, path: Path) -> None:
 def data_show(name: str, json_: Json = False) -> None:
     """Show counts, grades, files and checksums of a data set."""
     require("lab")
-    from foltr.lab.data import catalog, corpora
+    from foltr.lab.data import catalog, corpora, registered
 
-    if name == corpora.BUILT_IN or catalog.texts_of(name):
+    if name == corpora.BUILT_IN or registered.texts_of(name):
         _show_texts(corpora.describe(name), json_=json_)
         return
     about = catalog.describe(name)

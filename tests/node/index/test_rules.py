@@ -28,7 +28,7 @@ def verdict(root, path, **options):
         (".venv/lib/a.py", "virtual environments"), ("picture.PNG", "binaries"), ("lib.so.6", "binaries"),
         (".config/app/notes.txt", "hidden folders"), (".ssh/config", "secrets"), (".gnupg/x", "secrets"),
         (".env", "secrets"), (".env.local", "secrets"), ("server.pem", "secrets"), ("server.KEY", "secrets"),
-        ("pass.kdbx", "secrets"), ("id_rsa", "secrets"), ("ID_ED25519", "secrets"), (".password-store/x.gpg", "secrets"),
+        ("pass.kdbx", "secrets"), ("id_rsa", "secrets"), ("ID_ED25519", "secrets"), (".password-store/x.gpg", "secrets"),  # noqa: E501
         (".netrc", "secrets"), (".bash_history", "secrets"), (".mozilla/firefox/x/places.txt", "browser profiles"),
         ("google-chrome-beta/x", "browser profiles"), ("sub/.SSH/known_hosts", "secrets"),
     ],

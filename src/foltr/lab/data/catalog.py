@@ -1,10 +1,9 @@
 """Collections by name: finds their files on this machine, loads folds, describes them.
 
-A collection is looked for in the folder given by `add`, then in `<folder>/<name>` for each folder of FOLTR_DATA, then
-in `./data/<name>`. A name that was added but is not a published one is the user's own: features and grades come from
-its files. A collection of texts (`corpora`) is added and listed here too. Synthetic collections need no files;
-`synthetic-mslr@300` is one of 300 queries. Nothing is downloaded, since the publishers ask their users to accept a
-licence.
+A collection is looked for in the folder given by `add`, then in `<folder>/<name>` for each folder of
+FOLTR_DATA, then in `./data/<name>`. A name that was added but is not a published one is the user's own:
+features and grades come from its files. Synthetic collections need no files; `synthetic-mslr@300` is one of
+300 queries. Nothing is downloaded, since the publishers ask their users to accept a licence.
 """
 
 import hashlib
@@ -14,11 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from foltr.errors import DataError, DataMissing, SpecError
-from foltr.lab.data import cache, corpora, files, letor, places, synthetic
+from foltr.lab.data import cache, files, letor, places, synthetic
 from foltr.lab.data.files import file_of
 from foltr.lab.data.normalize import check_scaling
 from foltr.lab.data.published import COLLECTIONS, OWN, Collection
-from foltr.text.corpus import Corpus
 from foltr.types import Array, Dataset
 
 _SYNTHETIC_FOLDS = range(1, 6)
@@ -85,18 +83,15 @@ class Description(NamedTuple):
     checksums: dict[int, str]
 
 
-def add(name: str, path: str | Path) -> places.Located | Corpus:
-    """Registers the folder (or .zip) of a collection after checking its layout; texts are read as a whole."""
+def add(name: str, path: str | Path) -> places.Located:
+    """Registers the folder (or .zip) of a collection after checking its layout."""
     if name.partition("@")[0] in synthetic.SHAPES:
         raise DataError(f"the name {name!r} belongs to a built-in collection; choose another")
     root = Path(path).expanduser().resolve()
     found = places.find(root)
-    if found is None and name not in COLLECTIONS and root.exists() and corpora.find(root):
-        return corpora.add(name, root)
     if found is None:
         state = "none of the known layouts is there" if root.exists() else "there is no such folder"
-        raise DataError(f"{root}: {state}; looked for {places.LOOKED_FOR}; or for texts: {corpora.LOOKED_FOR}, one "
-                        ".jsonl or .trec file, or text files")  # fmt: skip
+        raise DataError(f"{root}: {state}; looked for {places.LOOKED_FOR}")
     places.remember(name, root)
     return found
 
@@ -115,10 +110,6 @@ def locate(name: str) -> tuple[Path, places.Located]:
         found = places.find(root)
         if found:
             return root, found
-    if texts_of(name):
-        raise DataError(
-            f"{name!r} is a collection of texts: use it in a spec with a table `silo`, or: foltr silo train {name}"
-        )
     about = COLLECTIONS.get(name, OWN)
     raise DataMissing(
         f"the data set {name!r} is not on this machine. {about.where}\n"
@@ -223,25 +214,7 @@ def listing() -> list[Listed]:
         Listed(name, "built in", s.queries, s.documents, s.features, len(s.grade_shares), "synthetic")
         for name, s in synthetic.SHAPES.items()
     ]
-    texts = [_listed_texts(name) for name in dict.fromkeys([*corpora.names(), *places.remembered()])]
-    shown = [one for one in texts if one]
-    own = [name for name in names() if name not in {*synthetic.SHAPES, *(one.name for one in shown)}]
-    return [*map(_listed, own), *shown, *built_in]
-
-
-def _listed_texts(name: str) -> Listed | None:
-    """A collection of texts that is on this machine."""
-    if name == corpora.BUILT_IN:
-        return Listed(name, "built in", 0, 0, 0, 0, "texts")
-    located = texts_of(name)
-    return Listed(name, str(located[0]), 0, 0, 0, 0, f"texts, {located[1].layout}") if located else None
-
-
-def texts_of(name: str) -> tuple[Path, corpora.TextFiles] | None:
-    """The place and files of a collection of texts; a folder of features with a readme in it is none."""
-    if name in COLLECTIONS or any(places.find(root) for root in places.candidates(name)):
-        return None
-    return corpora.locate(name)
+    return [*(_listed(name) for name in names() if name not in synthetic.SHAPES), *built_in]
 
 
 def _listed(name: str) -> Listed:

@@ -24,7 +24,10 @@ class Collection(NamedTuple):
     files: str = _FIVE  # how its files are named
 
 
-OWN = Collection(0, 0, 0, 0, where="It was added by hand; its folder is empty or missing.", dense=False)
+_BY_HAND = (
+    "It was added by hand; its folder is empty or missing, or has texts, which only specs with a table `silo` use."
+)
+OWN = Collection(0, 0, 0, 0, where=_BY_HAND, dense=False)
 COLLECTIONS = {
     "mq2007": Collection(
         46, 3, 1_692, 69_623,
