@@ -16,6 +16,7 @@ import contextlib
 import math
 import shutil
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ _HEAD_FIELDS = [FIELDS.index("title"), FIELDS.index("name")]
 _HEAP = 48_000_000  # bytes; more gives fewer segments to merge
 _AT_ONCE = 256  # documents read from the store
 _MAX_SCORED = 128  # completions of a beginning that are scored one by one; the others count alike
+_MAX_STEMS = 4096  # completions that are looked for at all, the most frequent ones
 _MAX_DELETED = 0.2  # share of documents in the index that were deleted; more: it is rebuilt
 
 
@@ -174,14 +176,10 @@ class Candidates:
         if self._index is None or (allowed is not None and not len(allowed)):
             return []
         lists = [_query(store, query, "stem", must, must_not)]
-        if any(len(self._stems(store, term)) > 1 for term in query.terms):
+        if any(len(stems_of(store, term)) > 1 for term in query.terms):
             lists.append(_query(store, query, "head", must, must_not))
         found = [self._top(one, top_k, allowed) for one in lists if one is not None]
         return _merged(found, top_k)
-
-    @staticmethod
-    def _stems(store: Store, term: Term) -> Array:
-        return stems_of(store, term)
 
     def _top(self, query: Any, top_k: int, allowed: Array | None) -> list[int]:
         searcher, limit = self._index.searcher(), top_k
@@ -207,6 +205,7 @@ def codes(numbers: Array) -> str:
     return text.tobytes().decode("ascii")
 
 
+@lru_cache(maxsize=1)
 def _schema() -> Any:
     import tantivy
 
@@ -260,10 +259,9 @@ def _parts(store: Store, term: Term, field: str) -> Iterator[Any]:
     import tantivy
 
     schema, make = _schema(), tantivy.Query
-    stems = stems_of(store, term)
-    stop, stems = stems[stems < store.stop_count], stems[stems >= store.stop_count]
+    stop, stems = _split(store, term)
     if len(stop):
-        yield make.term_set_query(schema, "stop", [codes(one[None])[:-1] for one in stop])
+        yield make.term_set_query(schema, "stop", codes(stop).split())
     if len(stems) == 1:
         yield make.term_query(schema, field, codes(stems)[:-1], "freq")
         return
@@ -272,30 +270,32 @@ def _parts(store: Store, term: Term, field: str) -> Iterator[Any]:
     frequency = store.statistics.document_frequency[stems]
     documents = max(store.collection().documents, int(frequency.max()), 1)
     whole = _idf(min(int(frequency.sum()), documents), documents)
-    order = np.argsort(-frequency, kind="stable")
-    for stem, own in zip(stems[order[:_MAX_SCORED]], frequency[order[:_MAX_SCORED]], strict=True):
-        one = make.term_query(schema, field, codes(stem[None])[:-1], "freq")
+    order = np.argsort(-frequency, kind="stable")[:_MAX_STEMS]
+    names = codes(stems[order]).split()
+    for name, own in zip(names[:_MAX_SCORED], frequency[order[:_MAX_SCORED]], strict=True):
+        one = make.term_query(schema, field, name, "freq")
         yield make.boost_query(one, whole / _idf(int(own), documents))
-    if len(order) > _MAX_SCORED:
-        rest = [codes(stem[None])[:-1] for stem in stems[order[_MAX_SCORED:]]]
-        yield make.const_score_query(make.term_set_query(schema, field, rest), whole)
+    if len(names) > _MAX_SCORED:
+        yield make.const_score_query(make.term_set_query(schema, field, names[_MAX_SCORED:]), whole)
 
 
 def _any_of(store: Store, term: Term) -> Any:
     """Documents with an occurrence of a term, without a score."""
     import tantivy
 
-    stems = stems_of(store, term)
-    stop, stems = stems[stems < store.stop_count], stems[stems >= store.stop_count]
+    stop, stems = _split(store, term)
     schema, make = _schema(), tantivy.Query
-    sets = [
-        make.term_set_query(schema, field, [codes(one[None])[:-1] for one in some])
-        for field, some in (("stem", stems), ("stop", stop))
-        if len(some)
-    ]
+    fields = (("stem", stems), ("stop", stop))
+    sets = [make.term_set_query(schema, field, codes(some).split()) for field, some in fields if len(some)]
     if not sets:
         return make.empty_query()
     return make.const_score_query(make.boolean_query([(tantivy.Occur.Should, one) for one in sets]), 0.0)
+
+
+def _split(store: Store, term: Term) -> tuple[Array, Array]:
+    """The stop words and the other stems of a term."""
+    stems = stems_of(store, term)
+    return stems[stems < store.stop_count], stems[stems >= store.stop_count]
 
 
 def _idf(frequency: int, documents: int) -> float:

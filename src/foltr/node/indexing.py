@@ -7,7 +7,7 @@ database, a batch is a transaction, candidates are caught up from the store.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from foltr.node.extract import Extracted, Extractor, Failure
 from foltr.node.extract import Limits as ExtractionLimits
 from foltr.node.places import Places, create
 from foltr.node.rules import Rules
-from foltr.node.scan import scan, scan_folder
+from foltr.node.scan import scan, scan_folders
 from foltr.node.settings import Settings
 from foltr.node.writing import Result, Writer, exclusive
 from foltr.text.analysis import TextAnalysis
@@ -63,10 +63,11 @@ class Indexer:
         """Takes over changed settings (roots and rules; language and limits wait for the next start)."""
         self.settings, self.rules = settings, Rules(settings)
 
-    def run(self, folder: str | None = None) -> Iterator[Progress]:
-        """Scans all roots, or one folder, and indexes what is new or changed."""
+    def run(self, folders: Iterable[str] | None = None) -> Iterator[Progress]:
+        """Scans all roots, or some folders, and indexes what is new or changed."""
         removed = 0
-        for seen in scan(self.writer, self.rules) if folder is None else scan_folder(self.writer, self.rules, folder):
+        scanning = scan(self.writer, self.rules) if folders is None else scan_folders(self.writer, self.rules, folders)
+        for seen in scanning:
             removed = seen.removed
             yield Progress("scan", seen.files, seen.files, 0.0, None)
         if removed:

@@ -79,28 +79,29 @@ _INSIDE = {
 }
 
 
-class Group(NamedTuple):
-    """The patterns of a group: those without wildcards and `*.ending` are looked up, the others are one expression."""
+class Table(NamedTuple):
+    """Patterns of groups for files or for folders: those without wildcards and `*.ending` are looked up."""
 
-    name: str
-    folders: frozenset[str]
-    files: frozenset[str]
-    endings: frozenset[str]
-    other_folders: re.Pattern[str]
-    other_files: re.Pattern[str]
+    names: dict[str, str]  # name -> group
+    endings: dict[str, str]
+    others: re.Pattern[str]  # all other patterns
+    groups: tuple[tuple[str, re.Pattern[str]], ...]  # the same by group
 
-    def match(self, name: str, *, is_folder: bool) -> str | None:
-        """The pattern that matches a name in lower case."""
-        if name in (self.folders if is_folder else self.files):
-            return name
-        if is_folder:
-            found = self.other_folders.fullmatch(name)
-        else:
-            dot = name.rfind(".")
-            if dot >= 0 and name[dot:] in self.endings:
-                return "*" + name[dot:]
-            found = self.other_files.fullmatch(name)
-        return name if found else None
+    def match(self, name: str) -> str | None:
+        """Group and pattern that match a name in lower case; the first group wins."""
+        found = self.names.get(name)
+        if found is not None:
+            return f"{found}: {name}"
+        dot = name.rfind(".")
+        ending = self.endings.get(name[dot:]) if dot >= 0 else None
+        if self.others.fullmatch(name):
+            group = next(group for group, regex in self.groups if regex.fullmatch(name))
+            if ending is None or _ORDER[group] <= _ORDER[ending]:
+                return f"{group}: {name}"
+        return None if ending is None else f"{ending}: *{name[dot:]}"
+
+
+_ORDER = {name: place for place, name in enumerate(GROUPS)}
 
 
 class Rules:
@@ -108,10 +109,12 @@ class Rules:
 
     def __init__(self, settings: Settings, roots: Iterable[str] = ()) -> None:
         self.roots = tuple(roots) or settings.roots
-        groups = _groups()
-        switched_off = {text for text in settings.allow if text in groups}
-        self._groups = [group for name, group in groups.items() if name not in switched_off]
-        self._allow = ignore.parse(text for text in settings.allow if text not in groups)
+        switched_off = {text for text in settings.allow if text in GROUPS}
+        groups = tuple(name for name in GROUPS if name not in switched_off)
+        self._files, self._folders = _table(groups, folders=False), _table(groups, folders=True)
+        private = tuple(name for name in ("secrets", "browser profiles") if name in groups)
+        self._private_folders = _table(private, folders=True)
+        self._allow = ignore.parse(text for text in settings.allow if text not in GROUPS)
         self._exclude = ignore.parse(settings.exclude)
         self._inside = {file: group for file, group in _INSIDE.items() if group not in switched_off}
         self._beside = {} if "build output" in switched_off else _BESIDE
@@ -124,11 +127,9 @@ class Rules:
     def root_verdict(self, root: str) -> str | None:
         """A root inside of a secret folder is refused, also through a link: `allow` in the settings is the way."""
         for name in filter(None, [*root.split("/"), *os.path.realpath(root).split("/")]):
-            for group in self._groups:
-                if group.name in ("secrets", "browser profiles"):
-                    found = group.match(name.lower(), is_folder=True)
-                    if found and self._allow.decide(name, is_folder=True) is None:
-                        return f"{group.name}: {found}/"
+            found = self._private_folders.match(name.lower())
+            if found and self._allow.decide(name, is_folder=True) is None:
+                return f"{found}/"
         return f"system folder: {root}" if root in _SYSTEM else None
 
     def root_of(self, path: str) -> str | None:
@@ -157,10 +158,9 @@ class Rules:
 
     def default(self, name: str, *, is_folder: bool, beside: Collection[str]) -> str | None:
         lower = name.lower()
-        for group in self._groups:
-            found = group.match(lower, is_folder=is_folder)
-            if found:
-                return f"{group.name}: {found}{'/' if is_folder else ''}"
+        found = (self._folders if is_folder else self._files).match(lower)
+        if found:
+            return f"{found}/" if is_folder else found
         if is_folder and lower in self._beside:
             markers = {one.lower() for one in beside}.intersection(self._beside[lower])
             if markers:
@@ -223,23 +223,24 @@ class FolderRules(NamedTuple):
         return None
 
 
-@lru_cache(maxsize=1)
-def _groups() -> dict[str, Group]:
-    return {name: _group(name, text.lower().split()) for name, text in GROUPS.items()}
-
-
-def _group(name: str, patterns: list[str]) -> Group:
-    folders = [one[:-1] for one in patterns if one.endswith("/")]
-    files = [one for one in patterns if not one.endswith("/")]
-    endings = {one[1:] for one in files if re.fullmatch(r"\*\.[^*?.]+", one)}
-    return Group(
-        name,
-        frozenset(one for one in folders if not _is_glob(one)),
-        frozenset(one for one in files if not _is_glob(one)),
-        frozenset(endings),
-        _any_of([one for one in folders if _is_glob(one)]),
-        _any_of([one for one in files if _is_glob(one) and one[1:] not in endings]),
-    )
+@lru_cache(maxsize=64)
+def _table(groups: tuple[str, ...], *, folders: bool) -> Table:
+    names: dict[str, str] = {}
+    endings: dict[str, str] = {}
+    others: dict[str, list[str]] = {}
+    for group in groups:
+        for pattern in GROUPS[group].lower().split():
+            if pattern.endswith("/") != folders:
+                continue
+            plain = pattern.removesuffix("/")
+            if not _is_glob(plain):
+                names.setdefault(plain, group)
+            elif re.fullmatch(r"\*\.[^*.]+", plain):
+                endings.setdefault(plain[1:], group)
+            else:
+                others.setdefault(group, []).append(plain)
+    every = [pattern for some in others.values() for pattern in some]
+    return Table(names, endings, _any_of(every), tuple((group, _any_of(some)) for group, some in others.items()))
 
 
 def _is_glob(pattern: str) -> bool:

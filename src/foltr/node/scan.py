@@ -10,7 +10,7 @@ import errno
 import os
 import sqlite3
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -62,9 +62,9 @@ def scan(writer: Writer, rules: Rules) -> Iterator[Scanned]:
     yield from _Scan(writer, rules).run()
 
 
-def scan_folder(writer: Writer, rules: Rules, folder: str) -> Iterator[Scanned]:
-    """The same for one folder below a root and what is below it."""
-    yield from _Scan(writer, rules).run_below(folder)
+def scan_folders(writer: Writer, rules: Rules, folders: Iterable[str]) -> Iterator[Scanned]:
+    """The same for some folders below the roots: their entries, and all that is below folders that are new."""
+    yield from _Scan(writer, rules).run_shallow(folders)
 
 
 class _Scan:
@@ -84,17 +84,26 @@ class _Scan:
             yield from self._root(root)
         yield self._progress()
 
-    def run_below(self, folder: str) -> Iterator[Scanned]:
-        root = self._rules.root_of(folder)
+    def run_shallow(self, folders: Iterable[str]) -> Iterator[Scanned]:
         known = files.roots(self._connection)
-        if root in known and root is not None:
-            if folder != root and self._rules.verdict(folder) is None and os.path.isdir(folder):  # noqa: PTH112
-                yield from self._walk(folder, known[root], _rules_at(self._rules, root, folder))
-                self._remove_unvisited(known[root], os.fsencode(folder))
-                self._flush()
-            else:
-                yield from self._root(root)
+        for folder in dict.fromkeys(folders):
+            root = self._rules.root_of(folder)
+            if root is None or root not in known:
+                continue
+            if folder == root or not self._is_entered(folder, known[root]):
+                if folder == root and _root_problem(self._connection, known[root], root) is None:
+                    yield from self._walk(root, known[root], self._rules.enter(root), deep=False)
+                continue
+            yield from self._walk(folder, known[root], _rules_at(self._rules, root, folder), deep=False)
+        self._flush()
         yield self._progress()
+
+    def _is_entered(self, folder: str, root: int) -> bool:
+        """Whether a folder is there and was entered by the last scan; what is new is found from the folder above."""
+        row = self._connection.execute(
+            "SELECT 1 FROM folders WHERE root = ? AND path = ?", (root, os.fsencode(folder))
+        ).fetchone()
+        return row is not None and os.path.isdir(folder) and self._rules.verdict(folder) is None  # noqa: PTH112
 
     def _root(self, root: str) -> Iterator[Scanned]:
         connection = self._connection
@@ -122,7 +131,7 @@ class _Scan:
         self._compare(number, {seen.name: seen}, keep_others=True)
         self._flush()
 
-    def _walk(self, top: str, root: int, rules: FolderRules) -> Iterator[Scanned]:
+    def _walk(self, top: str, root: int, rules: FolderRules, *, deep: bool = True) -> Iterator[Scanned]:
         stack = [rules]
         other_roots = {one for one in self._rules.roots if one != top}
         while stack:
@@ -140,11 +149,13 @@ class _Scan:
                 if other_roots and f"{here.folder}/{name}" in other_roots:
                     continue
                 one = _look(here, name, status, entries)
-                if isinstance(one, FolderRules):
-                    stack.append(one)
-                else:
+                if isinstance(one, Seen):
                     seen[one.name] = one
+                elif deep or not self._is_entered(one.folder, root):
+                    stack.append(one)
             self._compare(number, seen)
+            if not deep:
+                self._remove_missing_folders(root, here.folder, entries.keys() - {os.fsdecode(name) for name in seen})
             if len(self._pending) >= _AT_ONCE:
                 self._flush()
                 yield self._progress()
@@ -204,10 +215,24 @@ class _Scan:
             below = path == top or path.startswith(top.rstrip(b"/") + b"/")
             unknown = any(path == one or path.startswith(one + b"/") for one in self._unlisted)
             if below and not unknown and number not in self._visited:
-                gone = [row.id for row in files.in_folder(self._connection, number).values()]
-                self._removed += len(gone)
-                self._writer.write([], gone)
-                self._connection.execute("DELETE FROM folders WHERE id = ?", (number,))
+                self._remove_folder(number)
+
+    def _remove_missing_folders(self, root: int, folder: str, entered: Collection[str]) -> None:
+        """Removes the rows below folders that are gone from a folder, or excluded now."""
+        start = os.fsencode(folder) + b"/"
+        rows = self._connection.execute(
+            "SELECT id, path FROM folders WHERE root = ? AND path > ? AND path < ?", (root, start, start[:-1] + b"0")
+        ).fetchall()
+        names = {os.fsencode(name) for name in entered}
+        for number, path in rows:
+            if path[len(start) :].split(b"/", 1)[0] not in names:
+                self._remove_folder(number)
+
+    def _remove_folder(self, number: int) -> None:
+        gone = [row.id for row in files.in_folder(self._connection, number).values()]
+        self._removed += len(gone)
+        self._writer.write([], gone)
+        self._connection.execute("DELETE FROM folders WHERE id = ?", (number,))
 
     def _flush(self) -> None:
         pending, self._pending = self._pending, _Pending()

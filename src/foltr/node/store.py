@@ -79,7 +79,7 @@ class Store:
     def collection(self) -> Collection:
         rows = {row[0]: row[1:] for row in self.connection.execute("SELECT field, length, documents FROM sums")}
         lengths, with_field = np.array([rows[field] for field in FIELDS], np.int64).T
-        return Collection(int(rows[""][1]), lengths, with_field)
+        return Collection(int(rows[""][1]), lengths, with_field, self.stop_count)
 
     def query_text(self, text: str, *, prefix: bool = False) -> QueryText:
         """The terms of a query with their statistics. With `prefix` the last word may be unfinished."""

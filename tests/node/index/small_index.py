@@ -1,9 +1,12 @@
 """Small real indexes for the tests: documents as extraction returns them, written by the real writer."""
 
 import os
+import re
 from typing import NamedTuple
 
-from foltr.node import files
+from foltr.node import files, indexing
+from foltr.node import places as node_places
+from foltr.node.settings import Settings
 from foltr.node.writing import Result, Writer
 
 
@@ -38,3 +41,25 @@ def write(writer, texts):
 
 def new_writer(folder):
     return Writer(folder / "index.sqlite")
+
+
+def node_at(folder, *roots):
+    """Folders of a node, and settings with these roots."""
+    places = node_places.create(node_places.find(folder / "home"))
+    return places, Settings(roots=tuple(map(str, roots)))
+
+
+def run(places, settings):
+    return list(indexing.index(places, settings))
+
+
+def searched(reader, text):
+    """Names of the files with a document among the candidates."""
+    found = reader.candidates.search(reader.store, reader.store.query_text(text))
+    return {one.path.rpartition("/")[2] for one in reader.store.documents(found)}
+
+
+def byte_search(folder, word):
+    """Files below a folder whose bytes contain a word, whatever the case."""
+    pattern = re.compile(re.escape(word.encode()), re.IGNORECASE)
+    return [path for path in sorted(folder.rglob("*")) if path.is_file() and pattern.search(path.read_bytes())]

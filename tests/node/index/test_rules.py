@@ -28,7 +28,8 @@ def verdict(root, path, **options):
         (".venv/lib/a.py", "virtual environments"), ("picture.PNG", "binaries"), ("lib.so.6", "binaries"),
         (".config/app/notes.txt", "hidden folders"), (".ssh/config", "secrets"), (".gnupg/x", "secrets"),
         (".env", "secrets"), (".env.local", "secrets"), ("server.pem", "secrets"), ("server.KEY", "secrets"),
-        ("pass.kdbx", "secrets"), ("id_rsa", "secrets"), ("ID_ED25519", "secrets"), (".password-store/x.gpg", "secrets"),  # noqa: E501
+        ("pass.kdbx", "secrets"), ("id_rsa", "secrets"), ("ID_ED25519", "secrets"),
+        (".password-store/x.gpg", "secrets"),
         (".netrc", "secrets"), (".bash_history", "secrets"), (".mozilla/firefox/x/places.txt", "browser profiles"),
         ("google-chrome-beta/x", "browser profiles"), ("sub/.SSH/known_hosts", "secrets"),
     ],
@@ -107,7 +108,7 @@ def test_an_ignore_file_that_is_a_link_or_a_pipe_is_not_read(tmp_path):
 def test_settings_are_read_back_and_unknown_keys_refused(tmp_path):
     path = tmp_path / "settings.toml"
     chosen = Settings(
-        roots=('/home/me/with "quotes"\x7f', "/tmp/ä"), exclude=("*.log",), workers=2, learning=False,
+        roots=('/home/me/with "quotes"\x7f', "/srv/ä"), exclude=("*.log",), workers=2, learning=False,
         limits=node_settings.Limits(words=10),
     )  # fmt: skip
     node_settings.save(path, chosen)

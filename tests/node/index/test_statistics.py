@@ -23,6 +23,7 @@ step = st.tuples(
 def assert_exact(store):
     """Everything that is stored beside the sequences equals what follows from them."""
     connection = store.connection
+    store.refresh()
     counted = statistics.recount(connection, store.statistics.stem_of)
     for name, ours, theirs in zip(counted._fields, store.statistics.total(), counted, strict=True):
         assert np.array_equal(ours, theirs), name
