@@ -14,6 +14,7 @@ Sums run over the clients in their order, never in an order that depends on thre
 Differs from the paper: nothing.
 """
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Literal, Protocol
 
 import msgspec
@@ -101,16 +102,19 @@ def weighted_sum(values: Array, weights: Array) -> Array:
     return total
 
 
-def finite_rows(values: Array, weights: Array, num_byzantine: int) -> tuple[Array, Array, int]:
+def finite_rows(
+    values: Array, weights: Array, num_byzantine: int, all_finite: Callable[[Array], bool] | None = None
+) -> tuple[Array, Array, int]:
     """Finite rows [k, P] with their weights [k], and how many attackers may be among them.
 
     A row with NaN or infinity is left out as if that client had not taken part, and one attacker less is assumed,
     since no honest client sends it. `check_num_byzantine` still holds: as long as no more rows are left out than
     attackers were assumed, n - 1 clients with m - 1 attackers satisfy the bound that n clients with m did.
+    `all_finite` answers the usual case faster: a kernel, where there is one.
     """
     rows = np.ascontiguousarray(values, dtype=np.float64)
-    finite = np.asarray(np.isfinite(rows).all(axis=1))
-    if finite.all():
+    if all_finite is not None and all_finite(rows):
         return rows, weights, num_byzantine
+    finite = np.asarray(np.isfinite(rows).all(axis=1))
     left_out = len(rows) - int(np.count_nonzero(finite))
     return rows[finite], np.asarray(weights)[finite], max(0, num_byzantine - left_out)

@@ -17,8 +17,7 @@ import msgspec
 import numpy as np
 
 from foltr._kernels import aggregation
-from foltr.federation.aggregators import minority
-from foltr.federation.robust import finite_rows
+from foltr.federation.aggregators import finite_rows, minority
 from foltr.types import Array
 
 
@@ -29,7 +28,7 @@ class GeometricMedian(
     translation_equivariant: ClassVar[bool] = True
 
     def __call__(self, values: Array, weights: Array, *, num_byzantine: int) -> Array:
-        rows, weights, _ = finite_rows(values, weights, num_byzantine)
+        rows, weights, _ = finite_rows(values, weights, num_byzantine, aggregation.all_finite)
         point = np.zeros(rows.shape[1])
         if len(rows):
             weights = np.asarray(weights, dtype=np.float64)

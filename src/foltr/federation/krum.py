@@ -23,8 +23,7 @@ import msgspec
 import numpy as np
 
 from foltr._kernels import aggregation
-from foltr.federation.aggregators import minority
-from foltr.federation.robust import finite_rows
+from foltr.federation.aggregators import finite_rows, minority
 from foltr.types import Array
 
 _DIRECT = 64  # clients up to which every difference is computed; beyond that a matrix product is faster
@@ -40,7 +39,7 @@ class Krum(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="k
     requirement: ClassVar[str] = "n - m - 2 >= 1 and m < n / 2"
 
     def __call__(self, values: Array, weights: Array, *, num_byzantine: int) -> Array:
-        rows, _, num_byzantine = finite_rows(values, weights, num_byzantine)
+        rows, _, num_byzantine = finite_rows(values, weights, num_byzantine, aggregation.all_finite)
         if len(rows) == 0:
             return np.zeros(rows.shape[1])
         selected: Array = rows[np.argmin(_scores(rows, num_byzantine))].copy()
@@ -61,7 +60,7 @@ class MultiKrum(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fie
     requirement: ClassVar[str] = "n - m - 2 >= 1 and m < n / 2"
 
     def __call__(self, values: Array, weights: Array, *, num_byzantine: int) -> Array:
-        rows, _, num_byzantine = finite_rows(values, weights, num_byzantine)
+        rows, _, num_byzantine = finite_rows(values, weights, num_byzantine, aggregation.all_finite)
         mean = np.zeros(rows.shape[1])
         if len(rows):
             best = np.argsort(_scores(rows, num_byzantine), kind="stable")[: max(1, len(rows) - num_byzantine)]
@@ -83,7 +82,7 @@ class Bulyan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
     requirement: ClassVar[str] = "n >= 4 m + 3"
 
     def __call__(self, values: Array, weights: Array, *, num_byzantine: int) -> Array:
-        rows, _, num_byzantine = finite_rows(values, weights, num_byzantine)
+        rows, _, num_byzantine = finite_rows(values, weights, num_byzantine, aggregation.all_finite)
         n, mean = len(rows), np.zeros(rows.shape[1])
         if n:
             distances, selected = pairwise_distances(rows), np.empty(max(1, n - 2 * num_byzantine), dtype=np.int64)

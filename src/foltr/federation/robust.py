@@ -17,8 +17,7 @@ import msgspec
 import numpy as np
 
 from foltr._kernels import aggregation
-from foltr.federation import aggregators
-from foltr.federation.aggregators import minority
+from foltr.federation.aggregators import finite_rows, minority
 from foltr.types import Array
 
 
@@ -29,7 +28,7 @@ class TrimmedMean(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_f
     translation_equivariant: ClassVar[bool] = True
 
     def __call__(self, values: Array, weights: Array, *, num_byzantine: int) -> Array:
-        rows, _, num_byzantine = finite_rows(values, weights, num_byzantine)
+        rows, _, num_byzantine = finite_rows(values, weights, num_byzantine, aggregation.all_finite)
         return _trimmed_mean(rows, min(num_byzantine, minority(len(rows))))
 
     def max_byzantine(self, n: int) -> int:
@@ -43,7 +42,7 @@ class Median(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
     translation_equivariant: ClassVar[bool] = True
 
     def __call__(self, values: Array, weights: Array, *, num_byzantine: int) -> Array:
-        rows, _, _ = finite_rows(values, weights, num_byzantine)
+        rows, _, _ = finite_rows(values, weights, num_byzantine, aggregation.all_finite)
         return _trimmed_mean(rows, minority(len(rows)))
 
     def max_byzantine(self, n: int) -> int:
@@ -56,7 +55,7 @@ class NormBounding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_
     sees: ClassVar[Literal["sum", "single"]] = "single"
 
     def __call__(self, values: Array, weights: Array, *, num_byzantine: int) -> Array:
-        rows, weights, _ = finite_rows(values, weights, num_byzantine)
+        rows, weights, _ = finite_rows(values, weights, num_byzantine, aggregation.all_finite)
         mean = np.zeros(rows.shape[1])
         if len(rows):
             weights = np.asarray(weights, dtype=np.float64)
@@ -65,14 +64,6 @@ class NormBounding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_
 
     def max_byzantine(self, n: int) -> int:
         return minority(n)
-
-
-def finite_rows(values: Array, weights: Array, num_byzantine: int) -> tuple[Array, Array, int]:
-    """`aggregators.finite_rows`; the usual case, in which all of them are finite, costs a kernel call."""
-    rows = np.ascontiguousarray(values, dtype=np.float64)
-    if aggregation.all_finite(rows):
-        return rows, weights, num_byzantine
-    return aggregators.finite_rows(rows, weights, num_byzantine)
 
 
 def _trimmed_mean(rows: Array, trim: int) -> Array:
