@@ -48,11 +48,37 @@ def problem(unshown=1000):
 
 
 def test_the_fit_is_the_minimum_that_scipy_finds_from_anywhere():
-    fitted = fit(LOG, START, PRIOR, unshown=1000)
+    fitted, factor = fit(LOG, START, PRIOR, unshown=1000), sharpness_of(LOG, START)
     for seed in range(3):
         begin = 3 * stream(seed, purpose="start").normal(WIDTH)
-        found = minimize(loss_by_hand, begin, method="BFGS", options={"gtol": 1e-8}).x
-        assert np.allclose(fitted, found, atol=1e-5)
+        found = minimize(loss_by_hand, begin, args=(LOG, factor * START), method="BFGS", options={"gtol": 1e-8}).x
+        assert np.allclose(factor * fitted, found, atol=1e-5)
+
+
+def sharpness_of(log, start):
+    every = [compare(one, stream(0, round=i, purpose="choice"), 1000) for i, one in enumerate(log)]
+    return softmax.sharpness([one for some in every for one in some], start)
+
+
+def test_random_clicks_flatten_and_clicks_on_the_first_sharpen_the_start():
+    good = np.full(WIDTH, 2.0)
+    first = [interaction(number, clicked=0, weights=good) for number in range(60)]
+    assert sharpness_of(first, good) > 1 > sharpness_of([interaction(n, weights=good) for n in range(60)], good)
+    assert 0.2 <= sharpness_of(LOG, -100 * good) <= sharpness_of(first, 1e-3 * good) <= 3.0
+
+
+def test_a_factor_of_the_start_changes_no_order_where_nothing_else_is_learned():
+    """With a prior that fixes the direction, the weights of noisy clicks are the start's."""
+    assert np.allclose(fit(LOG, START, 1e12), START)
+
+
+def test_more_clicks_than_the_evidence_count_as_many(monkeypatch):
+    """The same forty clicks five times or ten times: above 200 the prior grows with the clicks."""
+    monkeypatch.setattr(softmax, "sharpness", lambda comparisons, start: 1.0)
+    five, ten = (fit(LOG * times, START, PRIOR, unshown=1000) for times in (5, 10))
+    assert np.allclose(five, ten, atol=1e-9)
+    assert not np.allclose(five, fit(LOG, START, PRIOR, unshown=1000), atol=1e-2)
+    assert not np.allclose(five, fit(LOG * 10, START, PRIOR, unshown=1000, evidence=400), atol=1e-2)
 
 
 def test_the_objective_is_the_sum_written_out():

@@ -7,17 +7,17 @@ import json
 import os
 import sys
 
+from foltr.lab.runs import on_texts
 from foltr.lab.runs.single import run_setting
-from foltr.lab.silo import runs as silo_runs
 from foltr.lab.simulation.population import load
-from foltr.lab.spec.setting import SiloSetting, folds_of
+from foltr.lab.spec.setting import TextSetting, folds_of
 
 LOADED = sorted(name for name in sys.modules if name.split(".")[0] == "foltr")
 
 
 def run(one):
-    if isinstance(one, SiloSetting):
-        return list(silo_runs.run_setting(one, silo_runs.load(one.data), 1))
+    if isinstance(one, TextSetting):
+        return list(on_texts.run_setting(one, 1))
     return list(run_setting(one, load(one.data, folds_of(one.data)[0]), 1))
 
 

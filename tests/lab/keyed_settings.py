@@ -24,6 +24,7 @@ def on_texts(name, **silo):
     return {"data": {"name": name, "folds": 1}, "silo": silo}
 
 
+ONE_PERSON = {"people": 1, "longest": 1, "tests": 2}
 SPECS = {
     "fedavg": on_clicks(),
     "central": {**on_clicks(), "federation": {"kind": "central", "rounds": 3}},
@@ -51,9 +52,23 @@ SPECS = {
     "silo train": on_texts("letters", kind="train", parties=2, queries=40, top_k=6),
     "silo retrieval": on_texts("made-up-60", kind="retrieval", top=5, asked=4),
     "silo projection": on_texts("letters", kind="projection", points=20, columns=10),
+    "people, known items": {"data": {"name": "letters", "folds": 1}, "people": {"kind": "known-items", **ONE_PERSON}},
+    "people together": {
+        "data": {"name": "letters", "folds": 1},
+        "people": {"kind": "together", "people": 2, "searches_with_click": 2, "releases": 1, "tests": 2},
+    },
+}
+ONE_PERSON = {"people": 1, "longest": 1, "tests": 2}
+SPECS |= {
+    "people, known items": {"data": {"name": "letters", "folds": 1}, "people": {"kind": "known-items", **ONE_PERSON}},
+    "people together": {
+        "data": {"name": "letters", "folds": 1},
+        "people": {"kind": "together", "people": 2, "searches_with_click": 2, "releases": 1, "tests": 2},
+    },
 }
 SETTINGS = {name: setting(content) for name, content in SPECS.items()}
 SILO = {name for name in SETTINGS if name.startswith("silo")}
+PEOPLE = {name for name in SETTINGS if name.startswith("people")}
 REACHED = {name: set(keys.reached(keys.components_of(one))) for name, one in SETTINGS.items()}
 
 

@@ -10,6 +10,9 @@ from foltr.lab.audit.click_guessing import GUESSES, PUBLISHED
 from foltr.lab.figures import figures
 from foltr.lab.figures.claims import CLAIMS
 from foltr.lab.figures.compare import find, flat_label
+from foltr.lab.people.experiment import WITHOUT_CLICKS, learners
+from foltr.lab.people.settings import CHECKPOINTS
+from foltr.lab.people.weights import shipped
 from foltr.lab.records import Manifest, Run, SettingRecord
 from foltr.lab.silo.evaluation import METRICS as TEXT_METRICS
 from foltr.lab.silo.training import TITLES
@@ -21,14 +24,25 @@ ATTACKS = ("random", *GUESSES, *PUBLISHED)
 METRICS |= {f"{what}, {attack}" for what in ("precision", "recall", "accuracy") for attack in ATTACKS}
 METRICS |= {f"{what}, average, {who}" for what in TEXT_METRICS for who in TITLES.values()}
 METRICS |= {"recall@K", "recall", "ms a query", "size_mb", "AUC", "features off", "documents a second", "kB sent"}
+PEOPLE_ROWS = (
+    *WITHOUT_CLICKS, *learners(shipped()), "local-only", "together", "together, personal part",
+)  # fmt: skip
+METRICS |= {
+    f"{measure}, {row}, {clicks} clicks"
+    for measure in ("MRR@10", "nDCG@10")
+    for row in PEOPLE_ROWS
+    for clicks in (*CHECKPOINTS, "{clicks}")
+}
 PLACES = {"first", "fifth", "last_tenth", "final", "all"}
 KEYS = {"title", "question", "source", "figure", "base", "part", "expected", "claim", "comparison", "remarks"}
 
 OF_ONE = {"falls": set(), "falls-along": {"along"}, "above-own": {"than", "margin"}, "near-own": {"than", "margin"}}
 OF_ONE |= {"below": {"margin"}, "above": {"margin"}, "rises-along": {"along"}}
+OF_ONE |= {"clearly-above-own": {"than", "margin"}, "never-below-own": {"than", "margin"}}
+OF_ONE |= {"somewhere-below-own": {"than", "clicks"}, "larger-step": {"metrics"}}
 
 every_figure = pytest.mark.parametrize("name", figures.figure_ids())
-OF_TEXTS = figures.chosen_ids("silo")
+OF_TEXTS = [*figures.chosen_ids("silo"), *figures.chosen_ids("node")]
 every_figure_of_clicks = pytest.mark.parametrize(
     "name", [name for name in figures.figure_ids() if name not in OF_TEXTS]
 )
@@ -90,14 +104,15 @@ def test_the_full_form_is_a_plan_on_five_folds_and_texts_have_none(figure, name)
 @every_figure_of_texts
 def test_the_quick_form_of_texts_asks_less(figure):
     full, quick = (figures.plan_of(figure, quick=form).settings for form in (False, True))
-    smaller = {"asked", "queries", "points"}
+    smaller = {"asked", "queries", "points", "people", "tests", "longest", "documents", "searches_with_click"}
     for long, short in zip(full, quick, strict=True):
         assert short.runs.seeds == 1
         changed = [key for key, value in flat(resolved(short)).items() if value != flat(resolved(long))[key]]
         assert {key.rpartition(".")[2] for key in changed} <= smaller | {"seeds", "folds", "name"}
         kind, _, documents = long.data.name.rpartition("-")
         assert short.data.name == (f"made-up-{int(documents) // 10}" if kind == "made-up" else long.data.name)
-        assert any(getattr(short.silo, key, 0) <= getattr(long.silo, key, -1) for key in smaller)
+        tables = [getattr(one, "silo", None) or one.people for one in (short, long)]
+        assert any(getattr(tables[0], key, 0) <= getattr(tables[1], key, -1) for key in smaller)
 
 
 @every_figure_of_clicks
@@ -154,7 +169,7 @@ def test_every_claim_finds_its_settings_and_each_one_its_partner(figure, planned
         if claim["kind"] == "common-factor":
             assert claim["source"] in {block["source"] for block in blocks(figure, "expected")}
             continue
-        assert claim["metric"] in METRICS | {"residual"}
+        assert {*claim.get("metrics", []), claim.get("metric", "residual")} <= METRICS | {"residual"}
         assert claim.get("at", "final") in PLACES
         lefts = find(planned, claim["left"])
         assert lefts, claim["text"]

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from keyed_settings import HOME, MODULES, REACHED, SETTINGS, SILO, SPECS, changed_by
+from keyed_settings import HOME, MODULES, PEOPLE, REACHED, SETTINGS, SILO, SPECS, changed_by
 
 from foltr.lab.runs import closure, keys, store
 from foltr.lab.runs.closure import import_closure, imports_of, matches, source_on_disk
@@ -18,7 +18,7 @@ from foltr.lab.spec.setting import resolved
 
 
 def named_in_tables():
-    patterns = [keys.CLICK_RUN, keys.SILO_RUN, *keys.NEUTRAL, *keys.SWITCHES, *keys.IMPLEMENTED_BY]
+    patterns = [keys.CLICK_RUN, keys.SILO_RUN, keys.PEOPLE_RUN, *keys.NEUTRAL, *keys.SWITCHES, *keys.IMPLEMENTED_BY]
     by_trait = [modules for traits in keys.TRAITS.values() for values in traits.values() for modules in values.values()]
     patterns += [
         one for targets in (*keys.SWITCHES.values(), *keys.IMPLEMENTED_BY.values(), *by_trait) for one in targets
@@ -59,7 +59,7 @@ def test_the_libraries_that_compute_are_installed_here():
 
 def test_what_a_switch_cuts_off_is_reached_by_a_setting_that_names_it():
     """No module that some run needs is lost between the tables."""
-    needed = import_closure([keys.CLICK_RUN, keys.SILO_RUN], neutral=keys.NEUTRAL)
+    needed = import_closure([keys.CLICK_RUN, keys.SILO_RUN, keys.PEOPLE_RUN], neutral=keys.NEUTRAL)
     assert set(needed) <= set.union(*REACHED.values())
 
 
@@ -145,9 +145,16 @@ def test_modules_of_unlearning_change_the_keys_of_runs_that_unlearn():
 
 def test_modules_of_silos_change_the_keys_of_runs_on_texts():
     silo = [one for one in MODULES if one.startswith(("foltr.silo.", "foltr.lab.silo.", "foltr.text."))]
-    assert all(changed_by(module) <= SILO for module in silo)
+    assert all(changed_by(module) <= SILO | PEOPLE for module in silo)
     assert changed_by("foltr.silo.sketches") == SILO
-    assert changed_by("foltr.lab.runs.single") == set(SETTINGS) - SILO
+    assert changed_by("foltr.lab.runs.single") == set(SETTINGS) - SILO - PEOPLE
+
+
+def test_modules_of_people_change_the_keys_of_their_runs():
+    modules = [one for one in MODULES if one.startswith("foltr.lab.people.")]
+    assert all(changed_by(module) <= PEOPLE for module in modules)
+    assert changed_by("foltr.lab.people.experiment") == PEOPLE
+    assert changed_by("foltr.learners.softmax") >= PEOPLE
 
 
 def test_a_halved_constant_changes_a_key():
@@ -221,7 +228,7 @@ def observed(tmp_path_factory):
 @forks
 def test_every_module_that_a_run_loads_is_found_by_following_imports(observed):
     loaded, _ = observed
-    followed = import_closure([keys.CLICK_RUN, keys.SILO_RUN], neutral=keys.NEUTRAL)
+    followed = import_closure([keys.CLICK_RUN, keys.SILO_RUN, keys.PEOPLE_RUN], neutral=keys.NEUTRAL)
     assert {name for name in loaded if not matches(name, keys.NEUTRAL)} <= {*followed, *namespaces()}
 
 

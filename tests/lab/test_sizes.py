@@ -7,7 +7,7 @@ import pytest
 
 import foltr
 from foltr import registry
-from foltr.lab.spec.setting import SILO_TABLES, TABLES
+from foltr.lab.spec.setting import TABLES, TEXT_TABLES
 
 SOURCE = Path(foltr.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
@@ -40,7 +40,8 @@ def test_modules_have_at_most_400_lines(path):
 def kinds():
     """Names of all classes that a spec can choose between."""
     slots = [registry.kind(slot, name) for slot in registry.SLOTS for name in registry.names(slot)]
-    tables = [struct for table in (TABLES | SILO_TABLES).values() for struct in table.values()]
+    every = [TABLES, *TEXT_TABLES.values()]
+    tables = [struct for known in every for table in known.values() for struct in table.values()]
     return {one.__name__ for one in [*slots, *tables] if one.__module__.startswith("foltr.")}
 
 

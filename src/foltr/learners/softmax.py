@@ -9,6 +9,11 @@ for all of them. With s(w) the scores of weights w and a_i the weight of rival i
 by Newton's method; lambda > 0 makes the minimum unique. Lists are greedy: no exploration, no correction for positions.
 `prior` is lambda of all parameters but those in `history`, which count what the person opened and learn faster.
 
+Two measures against learning too much. People differ in how often they click by mistake, which shrinks or stretches all
+weights alike and changes no order: the start is first multiplied by the factor that fits the clicks best, and the
+result divided by it, so that only changes of direction are learned. And beyond `evidence` clicks the prior grows with
+their number: who searches for the same few things again and again adds clicks, but no knowledge of other searches.
+
 A ranker that is not linear is linearised at the model sent: scores change by their gradient there.
 
 Differs from a published method: it is none; softmax of a choice (McFadden 1974) with a Gaussian prior and sampled
@@ -30,6 +35,8 @@ from foltr.types import Array, Interaction, Model, Updates
 _MAX_STEPS, _SMALLEST_STEP = 50, 1e-8
 _SUFFICIENT = 1e-4  # share of the predicted decrease that a step must reach (Armijo)
 _TOLERANCE = 1e-14  # relative Newton decrement at the minimum
+_SHARPNESS_PRIOR, _FLATTEST, _SHARPEST = 5.0, 0.2, 3.0  # of the common factor: lambda around 1, and its limits
+EVIDENCE = 200  # clicks that a log counts for at most
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
@@ -55,9 +62,10 @@ class SoftmaxState(NamedTuple):
 
 class SoftmaxMap(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="softmax"):
     prior: Positive = 20.0  # lambda
-    history_prior: Positive = 2.0  # lambda of the parameters in `history`
+    history_prior: Positive = 5.0  # lambda of the parameters in `history`
     history: tuple[Annotated[int, msgspec.Meta(ge=0)], ...] = ()  # of a linear ranker: features
     unshown: Annotated[int, msgspec.Meta(ge=0)] = 20  # candidates sampled of those that were not displayed
+    evidence: Count = EVIDENCE  # clicks that a log counts for at most
     refit_every: Count = 10  # clicks
     min_clicks: Count = 1  # nothing is learned from fewer
     clip: Positive | None = None  # L2 norm of the update
@@ -87,7 +95,7 @@ class SoftmaxMap(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fi
         due = len(found) // self.refit_every > before // self.refit_every or state.step == state.interactions
         if not due or len(found) < self.min_clicks:
             return state
-        fitted = minimise(found, state.start, self.priors(len(state.start)))
+        fitted = posterior_mode(found, state.start, self.priors(len(state.start)), evidence=self.evidence)
         return state._replace(parameters=mechanism.project(fitted))
 
     def client_final(self, state: SoftmaxState) -> Array:
@@ -107,12 +115,13 @@ class SoftmaxMap(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fi
 
 
 def fit(
-    interactions: Iterable[Interaction], start: Array, prior: Array | float, *, unshown: int = 20, seed: int = 0
-) -> Array:
+    interactions: Iterable[Interaction], start: Array, prior: Array | float, *, unshown: int = 20, seed: int = 0,
+    evidence: int = EVIDENCE,
+) -> Array:  # fmt: skip
     """[d] the weights of a linear ranker that a log of interactions speaks for; `start` without a click."""
     draws = stream(seed, purpose="choice")
     every = (compare(one, _at(draws, step), unshown) for step, one in enumerate(interactions))
-    return minimise([one for comparisons in every for one in comparisons], start, prior)
+    return posterior_mode([one for comparisons in every for one in comparisons], start, prior, evidence=evidence)
 
 
 def _at(draws: Stream, step: int) -> Stream:
@@ -159,6 +168,23 @@ def _linearised(features: Array, ranker: Any, parameters: Array | None) -> tuple
         return given, np.zeros(len(given))
     gradients = np.stack([ranker.gradient(parameters, row[None], np.ones(1)) for row in given])
     return gradients, ranker.score(parameters, given) - gradients @ parameters
+
+
+def posterior_mode(
+    comparisons: Sequence[Comparison], start: Array, prior: Array | float, *, evidence: int = EVIDENCE
+) -> Array:
+    """[P] the weights that the clicks speak for, in the units of the start."""
+    start = np.asarray(start, dtype=np.float64)
+    factor = sharpness(comparisons, start)
+    excess = max(1.0, len(comparisons) / evidence)
+    return minimise(comparisons, factor * start, excess * np.asarray(prior)) / factor
+
+
+def sharpness(comparisons: Sequence[Comparison], start: Array) -> float:
+    """The factor of the start weights that fits the clicks best: below 1 where clicks are noisier than the start."""
+    along = [Comparison((one.differences @ start)[:, None], one.offsets) for one in comparisons]
+    factor = float(minimise(along, np.ones(1), _SHARPNESS_PRIOR)[0])
+    return min(max(factor, _FLATTEST), _SHARPEST) if np.isfinite(factor) else 1.0
 
 
 def minimise(comparisons: Sequence[Comparison], start: Array, prior: Array | float) -> Array:

@@ -98,6 +98,69 @@ def _near_own(run: records.Run, claim: dict[str, Any]) -> Decided:
     return _against_own(run, claim, lambda a, b: abs(a - b) <= claim["margin"])
 
 
+def _clearly_above_own(run: records.Run, claim: dict[str, Any]) -> Decided:
+    """The metric is above another one of the same runs by `margin` at least, and by more than two standard errors."""
+    evidence, held = [], []
+    for setting in find(run, claim["left"]):
+        mean, error, words = _difference(run, setting, claim["metric"], claim["than"])
+        held.append(mean >= claim["margin"] and mean > 2 * error)
+        evidence.append(f"{_named(setting, claim)}: {words}")
+    return _decided(held, evidence)
+
+
+def _never_below_own(run: records.Run, claim: dict[str, Any]) -> Decided:
+    """At none of `clicks` is the metric below the other by more than `margin`, nor beyond two standard errors.
+
+    `significance = false`: the margin alone decides.
+    """
+    evidence, held = [], []
+    for setting in find(run, claim["left"]):
+        found = [_difference(run, setting, *names) for names in _at_clicks(claim)]
+        significant = claim.get("significance", True)
+        held.append(all(d >= -claim["margin"] and not (significant and d < -2 * error) for d, error, _ in found))
+        worst = min(found, key=lambda one: one[0])
+        evidence.append(f"{_named(setting, claim)}: at worst {worst[2]}")
+    return _decided(held, evidence)
+
+
+def _somewhere_below_own(run: records.Run, claim: dict[str, Any]) -> Decided:
+    """At one of `clicks` at least the metric is below the other beyond two standard errors."""
+    evidence, held = [], []
+    for setting in find(run, claim["left"]):
+        found = [_difference(run, setting, *names) for names in _at_clicks(claim)]
+        held.append(any(d < -2 * error for d, error, _ in found))
+        evidence.append(f"{_named(setting, claim)}: at worst {min(found, key=lambda one: one[0])[2]}")
+    return _decided(held, evidence)
+
+
+def _larger_step(run: records.Run, claim: dict[str, Any]) -> Decided:
+    """Of three metrics of the same runs, the second adds more to the first than the third to the second."""
+    evidence, held = [], []
+    for setting in find(run, claim["left"]):
+        first, second, third = (values(run, setting, metric, "final").mean for metric in claim["metrics"])
+        held.append(second - first > third - second)
+        evidence.append(f"{_named(setting, claim)}: {second - first:+.4f} against {third - second:+.4f}")
+    return _decided(held, evidence)
+
+
+def _at_clicks(claim: dict[str, Any]) -> list[tuple[str, str]]:
+    """The two metrics, for each number of clicks."""
+    return [
+        (claim["metric"].replace("{clicks}", str(one)), claim["than"].replace("{clicks}", str(one)))
+        for one in claim.get("clicks", [""])
+    ]
+
+
+def _difference(run: records.Run, setting: SettingRecord, metric: str, than: str) -> tuple[float, float, str]:
+    """Mean difference over the same runs, its standard error, and words; infinite where there is one run."""
+    mine, other = (values(run, setting, name, "final") for name in (metric, than))
+    differences = mine.numbers - other.numbers
+    runs = differences.size
+    error = float(differences.std(ddof=1)) / math.sqrt(runs) if runs > 1 else math.inf
+    words = f"{number(mine.mean)} against {number(other.mean)} ({differences.mean():+.4f} ± {error:.4f}, {runs} runs)"
+    return float(differences.mean()), error, words
+
+
 def _below(run: records.Run, claim: dict[str, Any]) -> Decided:
     """The metric of every single run is below `margin`."""
     evidence, good = [], []
@@ -199,6 +262,10 @@ CLAIMS = {
     "rises-along": _rises_along,
     "above-own": _above_own,
     "near-own": _near_own,
+    "clearly-above-own": _clearly_above_own,
+    "never-below-own": _never_below_own,
+    "somewhere-below-own": _somewhere_below_own,
+    "larger-step": _larger_step,
     "below": _below,
     "above": _above,
     "falls": _falls,

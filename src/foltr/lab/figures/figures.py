@@ -20,17 +20,21 @@ import msgspec
 from foltr.errors import InputError, SpecError
 from foltr.lab.records import FigureRecord
 from foltr.lab.spec.parse import parsed_override, plan
-from foltr.lab.spec.setting import Plan, flat, resolved
+from foltr.lab.spec.setting import Plan, flat, resolved, text_table
 
 HOME = Path(__file__).parent
 QUICK = (
     "quick form: a tenth of the rounds or few queries, by default fold 1 and one seed; not comparable with the papers"
 )
-_SMALL = {
-    "train": {"queries": 40},
-    "retrieval": {"asked": 40},
-    "projection": {"points": 100},
-}  # limits of the quick form of cross-silo figures
+# limits of the quick form of figures on texts: table -> kind -> key -> limit
+_SMALL: dict[str, dict[str, dict[str, int]]] = {
+    "silo": {"train": {"queries": 40}, "retrieval": {"asked": 40}, "projection": {"points": 100}},
+    "people": {
+        "known-items": {"people": 1, "tests": 15, "longest": 10, "documents": 800},
+        "topical": {"people": 1, "tests": 30, "longest": 10, "documents": 800},
+        "together": {"people": 4, "searches_with_click": 10, "tests": 10, "documents": 800},
+    },
+}
 
 
 class Figure(NamedTuple):
@@ -95,13 +99,13 @@ def plan_of(figure: Figure, *, quick: bool = False, folds: str | None = None, se
     overrides += [f"runs.seeds={seeds}"] if seeds else []
     for part in figure.content["part"]:
         raw = _merged(base, part)
-        if quick and "silo" in raw:
+        if quick and text_table(raw):
             raw = _smaller(raw)
         elif quick:
             raw["federation"] = _fewer(raw.get("federation", {}))
             raw["sweep"] = {k: _shorter(k, v) for k, v in raw.get("sweep", {}).items()}
         mine = [
-            one for one in overrides if "silo" not in raw or not one.startswith("data.folds")
+            one for one in overrides if not text_table(raw) or not one.startswith("data.folds")
         ]  # texts have no folds
         found = plan(raw, mine, where=f"figure {figure.id}, part {part.get('part', '?')}").settings
         settings += [one for one in found if one not in settings]
@@ -128,11 +132,11 @@ def _shorter(key: str, values: list[Any]) -> list[Any]:
 
 def _smaller(raw: dict[str, Any]) -> dict[str, Any]:
     """Few queries, and a tenth of the documents where they are synthetic."""
-    few = _SMALL[raw["silo"].get("kind", "train")]
-    out = {
-        **raw,
-        "silo": {**raw["silo"], **{key: min(limit, raw["silo"].get(key, limit)) for key, limit in few.items()}},
-    }
+    table = text_table(raw)
+    kinds = _SMALL[table]
+    few = kinds[raw[table].get("kind", next(iter(kinds)))]
+    small = {key: min(limit, raw[table].get(key, limit)) for key, limit in few.items()}
+    out = {**raw, table: {**raw[table], **small}}
     if "name" in raw.get("data", {}):
         out["data"] = {**raw["data"], "name": _tenth(raw["data"]["name"])}
     if "data.name" in raw.get("sweep", {}):

@@ -72,6 +72,8 @@ KINDS = {
     "gaussian": "Clipped updates, Gaussian noise",
     "laplace": "Clipped updates, Laplace noise",
     "silo": "Nothing leaves",
+    "people": "Nothing leaves",
+    "people-together": "Clipped differences of weights, without noise",
     "silo-none": "Sketches without noise",
     "silo-paper": "Sketches with one noise draw an answer",
     "silo-per_query": "Sketches with noise in every cell of an answer",

@@ -16,6 +16,7 @@ from foltr.errors import InputError, StorageError
 from foltr.federation.personalization import LocalOnly
 from foltr.federation.releases import planned
 from foltr.lab import records
+from foltr.lab.people import card as people_card
 from foltr.lab.silo import card as silo_card
 from foltr.lab.simulation.task import (
     Central,
@@ -25,7 +26,7 @@ from foltr.lab.simulation.task import (
     federation_schedule,
     participants_of,
 )
-from foltr.lab.spec.setting import AnySetting, Setting, SiloSetting, stored
+from foltr.lab.spec.setting import AnySetting, PeopleSetting, Setting, SiloSetting, TextSetting, stored
 from foltr.learners.foltr_es import outcomes
 from foltr.privacy import ledger
 from foltr.privacy.card import DELTA, Circumstances, card
@@ -70,6 +71,8 @@ def card_of(setting: AnySetting, features: int, *, delta: float | None = None) -
     """The card of a setting; read-only, because equal settings share one."""
     if isinstance(setting, SiloSetting):
         return silo_card.card_of(setting)
+    if isinstance(setting, PeopleSetting):
+        return people_card.card_of(setting)
     return _card(facts_of(setting, features), delta)
 
 
@@ -145,7 +148,7 @@ def ledgers_of(settings: list[AnySetting], features: list[int]) -> list[dict[str
     """Each ledger once, with the settings it is of; equal users are stored as one."""
     stored: dict[Facts, dict[str, Any]] = {}
     for index, (setting, width) in enumerate(zip(settings, features, strict=True)):
-        if isinstance(setting, SiloSetting):  # owners have ledgers of documents
+        if isinstance(setting, TextSetting):  # owners have ledgers of documents; people of a node release nothing
             continue
         facts = facts_of(setting, width)
         released = _released(facts)

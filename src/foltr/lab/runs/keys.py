@@ -25,13 +25,14 @@ from foltr import registry
 from foltr._kernels.machine import USE_SIMD
 from foltr.errors import SpecError
 from foltr.lab.runs.closure import SourceOf, code_in, import_closure, is_inside, source_on_disk
-from foltr.lab.spec.setting import AnySetting, SiloSetting
+from foltr.lab.spec.setting import AnySetting, PeopleSetting, SiloSetting
 
 # In all tables `package.*` stands for a package and everything below it; a name alone is a module, or an __init__.
 
-# The module that executes a run on clicks, and the one that executes a run on texts.
+# The modules that execute a run on clicks, a cross-silo run, and one of people with a node.
 CLICK_RUN = "foltr.lab.runs.single"
 SILO_RUN = "foltr.lab.silo.runs"
+PEOPLE_RUN = "foltr.lab.people.runs"
 
 # Modules that decide no number of a result: they do not count, and their imports are not followed.
 NEUTRAL = (
@@ -48,6 +49,8 @@ NEUTRAL = (
     "foltr.lab.runs.progress",
     "foltr.lab.runs.run",
     "foltr.lab.runs.store",
+    "foltr.lab.people.card",
+    "foltr.lab.runs.on_texts",
     "foltr.lab.silo.card",
     "foltr.privacy.card",
     "foltr.registry",  # the class that it finds is a component by itself
@@ -183,7 +186,7 @@ def _version(name: str) -> str:
 
 def components_of(setting: AnySetting, *, resolve: Resolve = registered) -> list[str]:
     """The modules of a setting's kinds and plug-ins, with what implements them, and the module that executes it."""
-    found = {SILO_RUN if isinstance(setting, SiloSetting) else CLICK_RUN}
+    found = {_executed_by(setting)}
     for kind in _kinds(setting, "", resolve):
         found |= {_module(kind.__module__), *IMPLEMENTED_BY.get(f"{kind.__module__}:{kind.__qualname__}", ())}
     for table, traits in TRAITS.items():
@@ -194,6 +197,12 @@ def components_of(setting: AnySetting, *, resolve: Resolve = registered) -> list
         found.add("foltr.learners.pdgd")  # by which the plain engine trains a centre and a warm-up
     found |= {_plugin(named) for named in getattr(setting, "plugins", ())}
     return sorted(found)
+
+
+def _executed_by(setting: AnySetting) -> str:
+    if isinstance(setting, PeopleSetting):
+        return PEOPLE_RUN
+    return SILO_RUN if isinstance(setting, SiloSetting) else CLICK_RUN
 
 
 def _kinds(value: Any, key: str, resolve: Resolve) -> Iterator[Any]:

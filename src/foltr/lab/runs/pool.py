@@ -17,13 +17,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from foltr.errors import FoltrError, SpecError
-from foltr.lab.runs import store
+from foltr.lab.runs import on_texts, store
 from foltr.lab.runs.keys import code_of
 from foltr.lab.runs.single import run_setting
-from foltr.lab.silo import runs as silo_runs
 from foltr.lab.simulation import population
 from foltr.lab.simulation.evaluation import Progress, RunResult
-from foltr.lab.spec.setting import AnySetting, SiloSetting, resolved, stored
+from foltr.lab.spec.setting import AnySetting, TextSetting, resolved, stored
 
 
 class Job(NamedTuple):
@@ -174,8 +173,8 @@ def _one(job: Job, out: Path, threads: int) -> Iterator[JobProgress]:
 
 
 def _work(job: Job, threads: int) -> Iterator[Progress | RunResult]:
-    if isinstance(job.setting, SiloSetting):
-        return silo_runs.run_setting(job.setting, silo_runs.load(job.setting.data), job.seed)
+    if isinstance(job.setting, TextSetting):
+        return on_texts.run_setting(job.setting, job.seed)
     return run_setting(job.setting, population.load(job.setting.data, job.fold), job.seed, threads)
 
 

@@ -22,7 +22,7 @@ from foltr.lab.figures.claims import claims
 from foltr.lab.figures.figures import QUICK, Figure, drawing_of, matching, plan_of
 from foltr.lab.runs.run import available, finish, prepare, results, run_missing, to_do
 from foltr.lab.simulation.population import interactions_in
-from foltr.lab.spec.setting import Plan, Setting, SiloSetting
+from foltr.lab.spec.setting import Plan, Setting, TextSetting
 
 _SMOOTH = 0.2  # weight of the newest value in the displayed quality
 
@@ -109,7 +109,7 @@ def _follow(console: Console, prepared: Any, missing: list[Any], left: set[int],
 
 def _quality_name(jobs: list[Any]) -> str:
     """What the bar shows of the newest run: with texts a recall, an AUC or nDCG, by the kind of setting."""
-    return "quality" if any(isinstance(job.setting, SiloSetting) for job in jobs) else "nDCG"
+    return "quality" if any(isinstance(job.setting, TextSetting) for job in jobs) else "nDCG"
 
 
 class Request(NamedTuple):

@@ -25,15 +25,14 @@ from foltr.errors import DataMissing
 from foltr.lab import records
 from foltr.lab.audit.click_guessing import check_audit
 from foltr.lab.data.catalog import Fold
-from foltr.lab.runs import store
+from foltr.lab.runs import on_texts, store
 from foltr.lab.runs.card import card_of, ledgers_of
 from foltr.lab.runs.pool import Job, JobProgress, run_jobs
 from foltr.lab.runs.unlearning import check_unlearning
-from foltr.lab.silo import runs as silo_runs
 from foltr.lab.simulation.evaluation import RunResult
 from foltr.lab.simulation.population import interactions_in, load, task_of
 from foltr.lab.spec.parse import labels
-from foltr.lab.spec.setting import AnySetting, Plan, Setting, SiloSetting, folds_of, resolved
+from foltr.lab.spec.setting import AnySetting, Plan, Setting, TextSetting, folds_of, resolved
 
 
 class PreparedRun(NamedTuple):
@@ -69,10 +68,8 @@ def prepare(plan: Plan, out: Path) -> PreparedRun:
 
 def checked(setting: AnySetting, fold_number: int, loaded: dict[tuple[str, str | None, int], Fold]) -> dict[str, Any]:
     """Checks a setting against its data and returns the facts of the data."""
-    if isinstance(setting, SiloSetting):
-        texts = silo_runs.load(setting.data)
-        silo_runs.check(setting, texts)
-        return silo_runs.facts(setting, texts)
+    if isinstance(setting, TextSetting):
+        return on_texts.checked(setting)
     where = (setting.data.name, setting.data.normalize, fold_number)
     if where not in loaded:
         loaded[where] = load(setting.data, fold_number)
@@ -91,8 +88,8 @@ def available(plan: Plan) -> tuple[Plan, list[str]]:
     for name in dict.fromkeys(setting.data.name for setting in plan.settings):
         try:
             setting = next(setting for setting in plan.settings if setting.data.name == name)
-            if isinstance(setting, SiloSetting):
-                silo_runs.load(setting.data)
+            if isinstance(setting, TextSetting):
+                on_texts.load(setting)
             else:
                 load(setting.data, folds_of(setting.data)[0])
         except DataMissing:
@@ -188,7 +185,7 @@ def _rankers(by_setting: dict[int, list[tuple[Job, RunResult]]]) -> dict[str, An
     return arrays
 
 
-_LINEAR = {"kind": "linear"}  # the cross-silo ranker
+_LINEAR = {"kind": "linear"}  # the ranker of runs on texts
 
 
 def _manifest(prepared: PreparedRun, by_setting: dict[int, list[tuple[Job, RunResult]]]) -> records.Manifest:
@@ -206,7 +203,7 @@ def _manifest(prepared: PreparedRun, by_setting: dict[int, list[tuple[Job, RunRe
                 interactions=interactions_in(setting),
                 seconds=sum(single.seconds for _, single in by_setting[i]),
                 runs=len(by_setting[i]),
-                rounds=0 if isinstance(setting, SiloSetting) else setting.federation.rounds,
+                rounds=0 if isinstance(setting, TextSetting) else setting.federation.rounds,
                 data=msgspec.convert(prepared.facts[i], records.Data),
                 privacy=card_of(setting, prepared.facts[i]["features"]),
             )

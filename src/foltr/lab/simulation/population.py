@@ -15,7 +15,7 @@ from foltr.lab.data.intents import IntentData
 from foltr.lab.data.partition import Clients, NoPartition, PartitionContext
 from foltr.lab.data.sharing import share
 from foltr.lab.simulation.task import Central, ClientPools, Federated, Task, everything, participants_of
-from foltr.lab.spec.setting import AnySetting, DataChoice, Setting, SiloSetting, num_byzantine
+from foltr.lab.spec.setting import AnySetting, DataChoice, Setting, TextSetting, num_byzantine
 from foltr.rankers.plackett_luce import DRAWS
 from foltr.types import Array, Dataset
 
@@ -119,8 +119,8 @@ def _poisoned(setting: Setting, task: Task) -> Task:
 
 def interactions_in(setting: AnySetting) -> int:
     """Interactions of one single run. A partition's amounts have the mean that the federation says."""
-    if isinstance(setting, SiloSetting):
-        return 1  # nobody clicks: a run counts as one
+    if isinstance(setting, TextSetting):
+        return 1  # a run counts as one: nobody clicks, or each learner has clicks of its own
     federation = setting.federation
     if isinstance(federation, Central):
         return federation.batch * federation.rounds

@@ -22,7 +22,7 @@ from foltr.lab.spec.setting import (
     DataChoice,
     Setting,
     Sharing,
-    SiloSetting,
+    TextSetting,
     Unlearning,
     chosen_folds,
     flat,
@@ -36,13 +36,13 @@ _ACTS_ON = {"delta": ("nothing", "delta"), "objective": ("nothing", "outcome")} 
 
 def check(setting: AnySetting, *, where: str = "spec") -> None:
     """Raises SpecError with the first complaint."""
-    pairs = _check_silo(setting) if isinstance(setting, SiloSetting) else _check_pairs(setting)
+    pairs = _check_texts(setting) if isinstance(setting, TextSetting) else _check_pairs(setting)
     complaint = pairs or _check_data(setting.data) or _check_numbers(setting)
     if complaint:
         raise SpecError(f"{where}: {complaint}")
 
 
-def _check_silo(setting: SiloSetting) -> str:
+def _check_texts(setting: TextSetting) -> str:
     chosen, complaint = chosen_folds(setting.data.folds)
     if complaint or chosen != [1]:
         return complaint or "data.folds: a corpus has no folds, its queries are divided by the seed; use data.folds = 1"

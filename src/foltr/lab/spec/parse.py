@@ -16,7 +16,17 @@ from foltr import registry
 from foltr.errors import InputError, SpecError
 from foltr.lab.spec.checks import check
 from foltr.lab.spec.renamed import renamed, renamed_value
-from foltr.lab.spec.setting import AnySetting, Plan, Setting, SiloSetting, flat, resolved, struct_of, tables_of
+from foltr.lab.spec.setting import (
+    TEXT_SETTINGS,
+    AnySetting,
+    Plan,
+    Setting,
+    flat,
+    resolved,
+    struct_of,
+    tables_of,
+    text_table,
+)
 
 
 def read(path: Path, overrides: list[str] | None = None) -> Plan:
@@ -62,7 +72,7 @@ def plan(
 
 
 def setting(raw: dict[str, Any], *, where: str = "spec", folder: Path = Path()) -> AnySetting:
-    """One point of a sweep, checked; with a table `silo` it is a cross-silo setting."""
+    """One point of a sweep, checked; a table `silo` or `people` makes it one on texts."""
     if "data" not in raw:
         raise SpecError(f'{where}: data: missing; say which collection: data = {{ name = "mq2007" }}')
     plugins = _loaded_plugins(raw.get("plugins", []), where, folder)
@@ -72,8 +82,10 @@ def setting(raw: dict[str, Any], *, where: str = "spec", folder: Path = Path()) 
             raise SpecError(f"{where}: {renamed(key) or f'{key}: no such key; {_known_tables(tables)}'}")
     content: dict[str, Any] = {table: _table(table, raw.get(table, {}), raw, where) for table in tables}
     part = str(raw.get("part", ""))
-    silo = "silo" in raw
-    one = SiloSetting(**content, part=part) if silo else Setting(**content, plugins=plugins, part=part)
+    on_texts = text_table(raw)
+    one: AnySetting = (
+        TEXT_SETTINGS[on_texts](**content, part=part) if on_texts else Setting(**content, plugins=plugins, part=part)
+    )
     check(one, where=where)
     return one
 

@@ -14,6 +14,7 @@ from foltr.federation.personalization import Clusters, FedPer, LocalOnly, Offset
 from foltr.lab.attacks.plain import NoAttack
 from foltr.lab.audit import Audit
 from foltr.lab.data.partition import NoPartition
+from foltr.lab.people.settings import KnownItems, Together, Topical
 from foltr.lab.silo.projection import Projection
 from foltr.lab.silo.retrieval import Retrieval
 from foltr.lab.simulation.task import Central, Federated
@@ -82,7 +83,17 @@ class SiloSetting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     part: str = ""
 
 
-AnySetting: TypeAlias = Setting | SiloSetting
+class PeopleSetting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One point of a sweep over simulated people who search texts with a node."""
+
+    data: DataChoice
+    people: KnownItems | Topical | Together
+    runs: Runs
+    part: str = ""
+
+
+TextSetting: TypeAlias = SiloSetting | PeopleSetting
+AnySetting: TypeAlias = Setting | TextSetting
 
 
 class Plan(NamedTuple):
@@ -107,25 +118,40 @@ TABLES: dict[str, dict[str, type[msgspec.Struct]]] = {
     "unlearning": {"": Unlearning},
     "audit": {"": Audit},
 }
-SILO_TABLES: dict[str, dict[str, type[msgspec.Struct]]] = {
-    "data": {"": DataChoice},
-    "silo": {"train": Setup, "retrieval": Retrieval, "projection": Projection},
-    "runs": {"": Runs},
+# the table that makes a spec one on texts -> its tables, and its struct
+TEXT_TABLES: dict[str, dict[str, dict[str, type[msgspec.Struct]]]] = {
+    "silo": {
+        "data": {"": DataChoice},
+        "silo": {"train": Setup, "retrieval": Retrieval, "projection": Projection},
+        "runs": {"": Runs},
+    },
+    "people": {
+        "data": {"": DataChoice},
+        "people": {"known-items": KnownItems, "topical": Topical, "together": Together},
+        "runs": {"": Runs},
+    },
 }
+TEXT_SETTINGS: dict[str, type[SiloSetting] | type[PeopleSetting]] = {"silo": SiloSetting, "people": PeopleSetting}
+
+
+def text_table(raw: dict[str, Any]) -> str:
+    """The table that makes a spec one on texts, or ""."""
+    return next((table for table in TEXT_TABLES if table in raw), "")
 
 
 def tables_of(raw: dict[str, Any]) -> list[str]:
-    """The tables of a spec; with a table `silo` it is a cross-silo spec."""
-    if "silo" in raw:
-        return list(SILO_TABLES)
+    """The tables of a spec; with a table `silo` it is a cross-silo spec, with `people` one of simulated people."""
+    if text_table(raw):
+        return list(TEXT_TABLES[text_table(raw)])
     return [table for table in Setting.__struct_fields__ if table in TABLES or table in SLOTS]
 
 
 def struct_of(table: str, kind: str | None, raw: dict[str, Any]) -> type[msgspec.Struct]:
     """The struct that a table's content is read as."""
-    if "silo" not in raw and table in SLOTS:
+    on_texts = text_table(raw)
+    if not on_texts and table in SLOTS:
         return registry.kind(SLOTS[table], kind or DEFAULTS[table])
-    kinds = (SILO_TABLES if "silo" in raw else TABLES)[table]
+    kinds = (TEXT_TABLES[on_texts] if on_texts else TABLES)[table]
     name = next(iter(kinds)) if kind is None or "" in kinds else kind
     if name not in kinds:
         raise SpecError(f"no {table} {name!r}; there are {', '.join(kinds)}")
@@ -146,8 +172,8 @@ def stored(plain: dict[str, Any]) -> AnySetting:
     for table in tables_of(plain):
         content = plain[table]
         tables[table] = msgspec.convert(content, struct_of(table, content.get("kind"), plain))
-    if "silo" in plain:
-        return SiloSetting(**tables, part=plain["part"])
+    if text_table(plain):
+        return TEXT_SETTINGS[text_table(plain)](**tables, part=plain["part"])
     return Setting(**tables, plugins=tuple(plain.get("plugins", ())), part=plain["part"])
 
 

@@ -1,0 +1,92 @@
+"""Known-item queries: words that somebody remembers of one document, its target.
+
+A query has words of the target's title, of its file name and folder, or of its body; every kind that the target has is
+equally likely. Words of the body are drawn in proportion to their inverse document frequency, as people remember what
+sets a text apart (Azzopardi, de Rijke and Balog 2007, "Building simulated queries for known-item topics"); words of
+titles and names are drawn evenly. One query in five has a wrong word, which is of another document and not of the
+target.
+
+Differs from the paper: words are drawn without replacement and keep their order in the text.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from foltr.lab.people.corpora import Texts
+from foltr.rng import Stream
+from foltr.text.analysis import TextAnalysis, stop_words, tokens, words_of
+from foltr.types import Array
+
+ANALYSIS = TextAnalysis(language="english", stop=True, stem=True)
+WRONG = 0.2  # share of the queries with a wrong word
+LENGTHS = {"title": (1, 4), "name": (1, 3), "body": (2, 4)}  # words of a query, fewest and most
+_DRAWS = 64  # numbers of a stream that one query may use
+_BODY = 4000  # characters of a body from which words are remembered
+
+Idf: TypeAlias = Callable[[str], float]  # word -> its inverse document frequency
+
+
+class KnownItem(NamedTuple):
+    text: str
+    target: int  # document
+    kind: str  # field that the words are of
+    wrong: str  # the wrong word, or ""
+
+
+def known_item(texts: Texts, target: int, idf: Idf, draws: Stream) -> KnownItem:
+    """The query that the numbers of a stream make for a target."""
+    fields = {
+        kind: found for kind in LENGTHS if len(found := remembered_words(texts, target, kind)) >= LENGTHS[kind][0]
+    } or {"body": ["empty"]}
+    kind = list(fields)[int(draws.integers(len(fields), 1)[0])]
+    draws = draws.skip(1)
+    fewest, most = LENGTHS[kind]
+    count = fewest + int(draws.integers(most - fewest + 1, 1)[0])
+    weights = np.array([idf(word) for word in fields[kind]]) if kind == "body" else np.ones(len(fields[kind]))
+    chosen = [fields[kind][place] for place in _drawn(weights, count, draws.skip(1))]
+    wrong = ""
+    draws = draws.skip(1 + len(weights))
+    if draws.uniform(1)[0] < WRONG:
+        wrong = _wrong_word(texts, target, draws.skip(1))
+        place = int(draws.skip(_DRAWS).integers(len(chosen), 1)[0])
+        chosen = [*chosen, wrong] if len(chosen) == 1 else [*chosen[:place], wrong, *chosen[place + 1 :]]
+    return KnownItem(" ".join(chosen), target, kind, wrong)
+
+
+def remembered_words(texts: Texts, target: int, kind: str) -> list[str]:
+    """Distinct words of a field as people type them, in order, without stop words and single characters."""
+    text = field_text(texts, target, kind)
+    unwanted = set(stop_words(ANALYSIS.language))
+    typed = (word for token in tokens(text) for word in _as_typed(token))
+    return [word for word in dict.fromkeys(typed) if len(word) > 1 and word not in unwanted]
+
+
+def field_text(texts: Texts, target: int, kind: str) -> str:
+    """What the words of a kind are of; with a file name its folder."""
+    if kind == "name" and texts.names[target]:
+        return f"{texts.paths[target].rpartition('/')[2]} {texts.names[target]}"
+    return {"title": texts.titles, "name": texts.names, "body": texts.bodies}[kind][target][:_BODY]
+
+
+def _as_typed(token: str) -> tuple[str, ...]:
+    """Nobody types snake_case without its bars, but its parts; camelCase is typed as one word."""
+    compound, *parts = words_of(token) or ("",)
+    return tuple(parts) if parts and "_" in token else (compound,)
+
+
+def _drawn(weights: Array, count: int, draws: Stream) -> list[int]:
+    """Places of up to `count` words without replacement, in proportion to their weights, in rising order."""
+    times = -np.log1p(-draws.uniform(len(weights))) / np.maximum(weights, 1e-9)
+    return sorted(np.argsort(times, kind="stable")[:count].tolist())
+
+
+def _wrong_word(texts: Texts, target: int, draws: Stream) -> str:
+    """A word of another document's body that the target does not have."""
+    own = {word for kind in LENGTHS for word in remembered_words(texts, target, kind)}
+    for number in draws.integers(len(texts.titles), _DRAWS // 2).tolist():
+        foreign = [word for word in remembered_words(texts, number, "body") if word not in own]
+        if foreign:
+            return foreign[int(draws.skip(_DRAWS // 2).integers(len(foreign), 1)[0])]
+    return "nothing"

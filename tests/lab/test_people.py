@@ -1,0 +1,431 @@
+"""Simulated people: the same from the same seed, with the words and preferences that they claim; learners of a node."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from foltr.clicks import Users, click_model, clicks_on
+from foltr.client import local_update
+from foltr.errors import DataMissing, SpecError
+from foltr.federation.schedule import Members
+from foltr.lab.people import corpora, machine, start_weights, together
+from foltr.lab.people.comparison import known_items, topical
+from foltr.lab.people.experiment import Situation, graded_gain, learners, quality_of, reciprocal_rank, trace
+from foltr.lab.people.history import columns, next_day, no_history, opened
+from foltr.lab.people.learners import RIVALS, Compared, NoLearning, TemperedPdgd
+from foltr.lab.people.people import FAVOURITES, person, searches_of, test_searches
+from foltr.lab.people.plain_bm25 import PlainBm25, plain_terms
+from foltr.lab.people.queries import field_text, known_item
+from foltr.lab.people.runs import check
+from foltr.lab.people.searching import Prepared, Searcher, with_features
+from foltr.lab.people.settings import KnownItems, Together, Topical
+from foltr.lab.people.weights import HISTORY, Weights, shipped, weights_for
+from foltr.lab.spec.parse import setting
+from foltr.learners.softmax import SoftmaxMap
+from foltr.node import memory
+from foltr.privacy.mechanisms import NoPrivacy
+from foltr.rankers import Linear
+from foltr.rng import stream
+from foltr.text.analysis import stop_words, words
+from foltr.text.matching import NAMES
+from foltr.text.matching import columns as places_of
+from foltr.types import Interaction, Model
+
+test_searches.__test__ = False  # a function of the lab, not a test
+
+SUBJECTS = ["harbour", "glacier", "violin", "orchard", "lantern", "compass", "meadow", "turbine"]
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """Eight folders of fifteen files; every file has words of its folder and words of its own."""
+    home = tmp_path_factory.mktemp("files")
+    for subject in SUBJECTS:
+        for number in range(15):
+            own = " ".join(f"{subject}{chr(97 + (number * step) % 26)}{chr(97 + number)}x" for step in range(1, 8))
+            place = home / subject / f"note_{subject}_{number}.txt"
+            place.parent.mkdir(exist_ok=True)
+            body = (
+                f"Report {number} about the {subject}\n\n"
+                + f"{own} {subject} " * (3 + number % 5)
+                + "common words " * 30
+            )
+            place.write_text(body, encoding="utf-8")
+    return corpora.load_texts(str(home))
+
+
+@pytest.fixture(scope="module")
+def searcher(texts):
+    return Searcher(texts)
+
+
+# --- documents of a machine -----------------------------------------------------------------------------------------
+
+
+def test_the_same_files_make_the_same_documents_whatever_their_order(tmp_path):
+    for name in ("b.txt", "a.md", "c/d.rst"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f"Heading of {name}\n" + f"text of {name} " * 40)
+    first = machine.machine_documents([tmp_path], limit=3)
+    (tmp_path / "b.txt").rename(tmp_path / "z")
+    (tmp_path / "z").rename(tmp_path / "b.txt")
+    assert machine.machine_documents([tmp_path], limit=3) == first
+    assert [file.path.partition("/")[2] for file in first] == ["a.md", "b.txt", "c/d.rst"]
+    assert first[0].title == "Heading of a.md"
+
+
+def test_files_that_are_no_text_and_texts_that_occur_twice_are_left_out(tmp_path):
+    text = "A text that is long enough to be asked for. " * 10
+    (tmp_path / "one.txt").write_text(text)
+    (tmp_path / "copy.txt").write_text(text)
+    (tmp_path / "binary.txt").write_bytes(b"\0" * 500)
+    (tmp_path / "latin.txt").write_bytes("Straße ".encode("latin-1") * 100)
+    (tmp_path / "short.txt").write_text("short")
+    (tmp_path / "broken.txt.gz").write_bytes(b"\x1f\x8b" + b"x" * 300)
+    (tmp_path / "link.txt").symlink_to(tmp_path / "one.txt")
+    (tmp_path / "loop").symlink_to(tmp_path)
+    found = [machine.read_file(path, path.name) for path in sorted(tmp_path.iterdir())]
+    assert [file.path for file in found if file is not None] == ["copy.txt", "one.txt"]
+
+
+def test_manual_pages_and_html_lose_their_markup(tmp_path):
+    page = (
+        b".TH LS 1\n.SH NAME\nls \\- list \\fBdirectory\\fR contents\n.SH DESCRIPTION\nLists files.\n"
+        + b"More text.\n" * 40
+    )
+    (tmp_path / "ls.1.gz").write_bytes(gzip.compress(page))
+    manual = machine.read_file(tmp_path / "ls.1.gz", "man1/ls.1.gz")
+    assert manual.title == "ls - list directory contents"
+    assert manual.path == "man1/ls.1"
+    assert "\\f" not in manual.body
+    assert ".SH" not in manual.body
+    (tmp_path / "p.html").write_text(
+        "<html><title>A &amp; B</title><script>x()</script><p>" + "words <b>of</b> it " * 30
+    )
+    site = machine.read_file(tmp_path / "p.html", "p.html")
+    assert site.title == "A & B"
+    assert "x()" not in site.body
+    assert "<" not in site.body
+
+
+def test_a_machine_with_few_files_adds_the_standard_library(tmp_path):
+    (tmp_path / "only.txt").write_text("One document of a small machine. " * 20)
+    found = machine.machine_documents([tmp_path], limit=40, fewest=30)
+    assert len(found) == 40
+    assert any(file.path.endswith("only.txt") for file in found)
+
+
+def test_a_folder_that_is_not_there_says_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setattr(machine.sysconfig, "get_paths", lambda: {"stdlib": str(tmp_path / "none")})
+    with pytest.raises(DataMissing, match="name a folder with documents"):
+        machine.machine_documents([tmp_path / "nothing"])
+
+
+# --- queries and people ---------------------------------------------------------------------------------------------
+
+
+def test_a_query_has_words_of_the_field_it_claims_and_perhaps_one_wrong_word(texts, searcher):
+    kinds, wrong = set(), 0
+    for number in range(200):
+        query = known_item(texts, number % len(texts.titles), searcher.idf, stream(7, round=number, purpose="data"))
+        own = set(words(field_text(texts, query.target, query.kind)))
+        foreign = [word for word in query.text.split() if word not in own]
+        assert foreign == ([query.wrong] if query.wrong else [])
+        assert not set(query.text.split()) & set(stop_words("english"))
+        kinds.add(query.kind)
+        wrong += bool(query.wrong)
+    assert kinds == {"title", "name", "body"}
+    assert 18 <= wrong <= 64  # Binomial(200, .2): mean 40, four standard deviations; false alarm below 1 in 10,000
+
+
+def test_a_wrong_word_is_of_another_document_and_not_of_the_target(texts, searcher):
+    queries = [known_item(texts, 3, searcher.idf, stream(9, round=number, purpose="data")) for number in range(60)]
+    wrong = {query.wrong for query in queries if query.wrong}
+    own = {word for kind in ("title", "name", "body") for word in words(field_text(texts, 3, kind))}
+    everywhere = {word for body in texts.bodies for word in words(body)}
+    assert wrong
+    assert not wrong & own
+    assert wrong <= everywhere
+
+
+def test_people_repeat_from_their_seed_and_differ_by_number(texts, searcher):
+    one, again, other = (person(texts, seed=5, number=n, searches=50, preferences=True) for n in (0, 0, 1))
+    assert np.array_equal(one.targets, again.targets)
+    assert searches_of(texts, one, searcher.idf) == searches_of(texts, again, searcher.idf)
+    assert not np.array_equal(one.targets, other.targets)
+
+
+def test_a_person_with_preferences_stays_in_four_folders_and_looks_for_the_same_again(texts):
+    someone = person(texts, seed=3, number=0, searches=1000, preferences=True)
+    inside = np.isin(texts.folders[someone.targets], someone.favourites)
+    assert len(someone.favourites) == FAVOURITES
+    # 80 % of the fresh targets and those of the others that fall there by chance: .8 + .2 / 2
+    assert 0.85 <= inside.mean() <= 0.95
+    fresh = person(texts, seed=3, number=0, searches=1000, preferences=False)
+    assert len(fresh.favourites) == 0
+    spread = np.bincount(texts.folders[fresh.targets], minlength=len(SUBJECTS)) / 1000
+    assert spread.max() < 0.2  # 1 / 8 each, more than six standard deviations
+
+
+def test_tests_look_for_earlier_targets_with_new_words(texts, searcher):
+    someone = person(texts, seed=3, number=0, searches=40, preferences=True)
+    tests = test_searches(texts, someone, searcher.idf, after=40, count=200)
+    earlier = {query.text for query in searches_of(texts, someone, searcher.idf)}
+    known = np.isin([query.target for query in tests], someone.targets)
+    assert known.mean() > 0.4
+    assert np.mean([query.text in earlier for query in tests]) < 0.5  # small titles have few words
+    first = test_searches(texts, someone, searcher.idf, after=0, count=50)
+    assert [query.text for query in first] != [query.text for query in tests[:50]]
+
+
+# --- history and weights --------------------------------------------------------------------------------------------
+
+
+def test_history_counts_as_the_node_does():
+    keys = [f"/home/{folder}/{name}" for folder in "ab" for name in "xyz"]
+    folder_of = np.array([0, 0, 0, 1, 1, 1])
+    history = no_history(folder_of)
+    for document in (0, 0, 4):
+        opened(history, document)
+    next_day(history)
+    opened(history, 1)
+    day = memory.DAY
+    counted = memory.count_openings([(keys[0], 0), (keys[0], 0), (keys[4], 0), (keys[1], day)], day)
+    documents, folders = columns(history, np.arange(6))
+    np.testing.assert_allclose(documents, memory.saturated(memory.opened(counted, keys)))
+    np.testing.assert_allclose(folders, memory.folder_opened(counted, keys))
+
+
+def test_the_shipped_weights_are_a_linear_ranker_over_known_features():
+    weights = shipped()
+    assert set(weights.names) <= set(NAMES)
+    assert set(HISTORY) <= set(weights.names)
+    by_name = dict(zip(weights.names, weights.values.tolist(), strict=True))
+    assert all(value >= 0 for name, value in by_name.items() if name != "length")
+    assert by_name["idfcov_any"] > 0
+    content = json.loads((start_weights.SHIPPED).read_text())
+    assert content["fitted"]["seeds"] == list(start_weights.DEVELOPMENT_SEEDS)
+    assert min(start_weights.DEVELOPMENT_SEEDS) > 99  # figures count from 1
+
+
+@pytest.mark.parametrize("corpus", start_weights.CORPORA)
+def test_figures_rank_a_corpus_with_weights_that_never_saw_it(corpus):
+    assert weights_for(corpus).names == shipped().names
+    assert not np.array_equal(weights_for(corpus).values, shipped().values)
+
+
+def test_a_corpus_that_was_never_used_gets_the_shipped_weights():
+    assert np.array_equal(weights_for("nfcorpus").values, shipped().values)
+
+
+def test_more_of_the_query_is_never_worse_after_a_fit():
+    """A fit in which coverage looks harmful gives it no weight."""
+    features = np.zeros((2, len(NAMES)))
+    features[0, NAMES.index("cov_body")] = 1.0  # the rival has it, the target has not
+    features[1, NAMES.index("bm25")] = 1.0
+    search = Prepared(np.arange(2), features, np.zeros(2), np.zeros(2), np.zeros(2), np.array([0, 1]), 1.0)
+    fitted = dict(zip(start_weights.LEXICAL, start_weights.fit([search] * 50), strict=True))
+    assert fitted["cov_body"] == 0.0
+    assert fitted["bm25"] > 0
+
+
+# --- measures -------------------------------------------------------------------------------------------------------
+
+
+def test_measures_are_those_of_the_field():
+    assert reciprocal_rank(np.array([0, 0, 1]), 1.0) == 1 / 3
+    assert reciprocal_rank(np.array([0] * 10 + [1]), 1.0) == 0.0
+    assert reciprocal_rank(np.zeros(0), 1.0) == 0.0
+    ideal = 3 + 1 / np.log2(3)
+    assert graded_gain(np.array([1, 2]), ideal) == pytest.approx((1 + 3 / np.log2(3)) / ideal)
+
+
+def test_plain_words_do_not_divide_identifiers():
+    assert plain_terms("The get_name of running shoes") == ["get_nam", "run", "shoe"]
+    index = PlainBm25(["apple pie", "apple"], ["apple", "pear"])
+    assert index.best("apple", 10).tolist() == [0, 1]
+    assert index.best("nothing", 10).tolist() == []
+
+
+# --- learners -------------------------------------------------------------------------------------------------------
+
+
+def situation(searcher, weights, *, searches=60, clicks="navigational", tests=20):
+    texts, places = searcher.texts, places_of(weights.names)
+    someone = person(texts, seed=1, number=0, searches=searches, preferences=True)
+    prepared = [with_features(searcher.known_item(q), places) for q in searches_of(texts, someone, searcher.idf)]
+    tested = {
+        after: [
+            with_features(searcher.known_item(q), places)
+            for q in test_searches(texts, someone, searcher.idf, after=after, count=tests)
+        ]
+        for after in (0, 20)
+    }
+    users = click_model(Users(clicks), grades=2)
+    return Situation(prepared.__getitem__, searches, tested, texts.folders, users, reciprocal_rank, 1, 0)
+
+
+@pytest.fixture(scope="module")
+def weights(texts):
+    return weights_for("machine")
+
+
+def test_every_learner_repeats_and_starts_from_the_same_quality(searcher, weights):
+    here = situation(searcher, weights)
+    starts = set()
+    for row, learner in learners(weights).items():
+        first, again = trace(here, weights, learner), trace(here, weights, learner)
+        assert first.offline == again.offline, row
+        assert np.isfinite(first.parameters).all()
+        starts.add(first.offline[0])
+    assert len(starts) == 1
+
+
+def test_counting_lifts_what_was_opened(searcher, weights):
+    here = situation(searcher, weights, clicks="perfect")
+    without = Weights(weights.names, np.where(np.isin(weights.names, HISTORY), 0.0, weights.values))
+    assert trace(here, weights, NoLearning()).offline[20] > trace(here, without, NoLearning()).offline[20]
+
+
+def test_a_learner_without_clicks_stays_at_the_start(searcher, weights):
+    """A click table that never clicks."""
+    here = situation(searcher, weights)
+    silent = here._replace(click_model=here.click_model._replace(click=np.zeros((10, 2))))
+    found = trace(silent, weights, SoftmaxMap())
+    assert np.array_equal(found.parameters, weights.values)
+    assert found.log == []
+
+
+def model(*parameters):
+    return Model(np.array(parameters), 0, Linear())
+
+
+def test_a_low_temperature_shows_nearly_the_best_list():
+    features, draws = np.array([[3.0], [2.0], [1.0], [0.0]]), stream(1, purpose="ranking")
+    learner = TemperedPdgd(1.0, 1e-3)
+    state = learner.client_init(model(1.0), client=0, interactions=1)
+    ranking, scores = learner.rank(state, features, 4, draws, ranker=Linear())
+    assert ranking.tolist() == [0, 1, 2, 3]
+    assert scores.tolist() == [3000.0, 2000.0, 1000.0, 0.0]
+
+
+def test_what_a_click_is_compared_with():
+    """A click at the third of four shown documents, of five candidates; feature 0 is their number."""
+    features = np.arange(5.0)[:, None]
+    seen = Interaction(features, np.array([4, 3, 2, 1]), np.array([False, False, True, False]), np.zeros(5), 0)
+
+    def rivals(kind):
+        found = RIVALS[kind](seen, stream(1, purpose="choice"), 0)
+        return [sorted((one.differences[:, 0] + 2.0).tolist()) for one in found]
+
+    assert rivals("skip-above") == [[4.0], [3.0]]
+    assert rivals("inverse-propensity") == [[0.0, 1.0, 3.0, 4.0]] * 3
+    assert rivals("top-of-bm25") == [[0.0, 1.0, 3.0, 4.0]]
+
+
+START = np.array([0.4, 0.4])
+
+
+def good_lists(seed, searches=100):
+    """Lists of a ranker whose two features both tell relevant documents, with navigational clicks."""
+    users, found = click_model(Users("navigational"), grades=2), []
+    for step in range(searches):
+        draws = stream(seed, round=step, purpose="data")
+        grades = (draws.uniform(60) < 0.1).astype(np.int8)
+        features = 4 * grades[:, None] + 10 * draws.skip(60).uniform(120).reshape(60, 2)
+        scores = features @ START
+        ranking = np.argsort(-scores)[:10]
+        uniforms = stream(seed, round=step, purpose="clicks").uniform(20)
+        found.append(Interaction(features, ranking, clicks_on(grades[ranking], users, uniforms), scores, 0))
+    return found
+
+
+def learned(seed, learner):
+    """[2] the weights after a log of good lists, in units of the start."""
+    update = local_update(
+        Model(START, 0, Linear()), good_lists(seed), learner=learner, mechanism=NoPrivacy(), noise=lambda purpose: None
+    )
+    return 1 + update.values / START
+
+
+def test_pairs_with_skipped_documents_reverse_a_good_list():
+    """Whatever is clicked has a lower score than what was skipped above it: the weights turn negative, every time."""
+    assert all(learned(seed, Compared("skip-above")).sum() < 0 for seed in range(5))
+    assert all((learned(seed, SoftmaxMap(prior=2.0)) > 0.5).all() for seed in range(5))
+
+
+def test_negatives_from_the_top_of_one_feature_teach_against_it():
+    """Both features are equally right. Compared with the top of the first only, it gets less of the weight than with
+    MAP softmax in at least nine of ten logs; if the negatives did not matter, that would have odds of 11 in 1024."""
+
+    def share(seed, learner):
+        first, second = learned(seed, learner)
+        return first / (first + second)
+
+    lower = [share(seed, Compared("top-of-bm25", 0)) < share(seed, SoftmaxMap(prior=2.0)) for seed in range(10)]
+    assert sum(lower) >= 9
+
+
+# --- runs -----------------------------------------------------------------------------------------------------------
+
+
+def test_known_items_give_a_number_for_every_row_and_checkpoint(searcher, weights):
+    found = known_items(searcher, KnownItems(people=1, longest=10, tests=5), weights, seed=1)
+    again = known_items(searcher, KnownItems(people=1, longest=10, tests=5), weights, seed=1)
+    assert found == again
+    assert next(iter(found)) == "MRR@10, BM25, 0 clicks"
+    rows = {"BM25", "BM25, node's words", "BM25F, tuned", "start weights", *learners(weights)}
+    assert {f"MRR@10, {row}, {clicks} clicks" for row in rows for clicks in (0, 10)} <= set(found)
+    assert all(0 <= value <= 1 for name, value in found.items() if name.startswith("MRR@10"))
+
+
+def test_separate_indexes_divide_the_documents_by_whole_folders(texts):
+    parts = together.separate_indexes(texts, 4, seed=2)
+    assert sorted(np.concatenate(parts).tolist()) == list(range(len(texts.titles)))
+    owners = [set(texts.folders[part].tolist()) for part in parts]
+    assert sum(map(len, owners)) == len(SUBJECTS)
+
+
+def test_learning_together_runs_through_the_rounds_of_a_federation(searcher, weights):
+    setup = Together(people=4, searches_with_click=10, releases=2, tests=5)
+    found = together.measure(searcher, setup, weights, seed=1)
+    assert found == together.measure(searcher, setup, weights, seed=1)
+    assert {"MRR@10, local-only, 10 clicks", "MRR@10, together, 10 clicks", "MRR@10, BM25, 10 clicks"} <= set(found)
+
+
+def test_a_difference_is_clipped_and_the_mean_is_multiplied_by_the_server_step(texts, weights):
+    setup = Together(people=2, searches_with_click=10, releases=1, tests=5, clip=0.1, server_step=3.0)
+    situations = [together._situation(texts, setup, weights, 1, number) for number in range(2)]
+    engine = together.PeopleEngine(
+        [together.Course(one, weights) for one in situations], setup, SoftmaxMap(history=tuple(weights.places.tolist()))
+    )
+    updates, _ = engine.local_updates(weights.values, Members(np.arange(2), np.ones(2)), 1, None)
+    norms = np.linalg.norm(updates.values, axis=1)
+    assert (norms <= 0.1 + 1e-9).all()
+    assert norms.max() == pytest.approx(0.1)
+    assert [len(course.log) for course in engine.courses] == [10, 10]
+
+
+@pytest.mark.parametrize(
+    ("people", "name", "said"),
+    [
+        ({"kind": "known-items", "clicks": "angry"}, "docstrings", "people.clicks = 'angry' is unknown"),
+        ({"kind": "topical"}, "machine", "has no judged queries"),
+        ({"kind": "together", "people": 5000}, "docstrings", "separate indexes"),
+    ],
+)
+def test_impossible_settings_are_refused_before_anything_runs(people, name, said, texts):
+    one = setting({"data": {"name": name, "folds": 1}, "people": people})
+    loaded = texts if name == "machine" else corpora.load_texts("docstrings")
+    with pytest.raises(SpecError, match=said):
+        check(one, loaded)
+
+
+def test_topical_queries_of_docstrings_are_divided_into_searched_and_tested():
+    searcher = Searcher(corpora.load_texts("docstrings"))
+    found = topical(searcher, Topical(people=1, longest=10, tests=20), weights_for("docstrings"), seed=1)
+    assert 0.3 < found["nDCG@10, BM25, 0 clicks"] < 1
+    assert found["nDCG@10, MAP, 0 clicks"] == found["nDCG@10, counting, 0 clicks"]
+    assert quality_of(graded_gain, searcher.judged(int(searcher.judged_queries[0])), np.zeros(100)[:100]) <= 1
