@@ -194,7 +194,7 @@ def ask(home: str, documents: str) -> None:
             rows["start weights"].append([found, time.perf_counter() - began])
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         only = (learning.WeightedFeature("bm25", "range", 1.0),)
-        learning.adopt(opened.log, learning.Weights(0, "linear", only, "start"))
+        learning.adopt(opened._log, learning.Weights(0, "linear", only, "start"))
         for text in queries:
             rows["BM25, one field"].append([[row.path for row in opened.search(text, limit=10).rows], 0.0])
     for lists in rows.values():

@@ -14,6 +14,7 @@ from typing import Annotated, Any, NamedTuple, NoReturn
 import typer
 
 from foltr import __version__
+from foltr.cli import node as cli_node
 from foltr.cli import privacy as cli_privacy
 from foltr.cli import silo as cli_silo
 from foltr.cli.output import EXTRAS, Json, err, not_installed, out, print_json, require, with_options
@@ -27,6 +28,7 @@ app = typer.Typer(
 )
 data_app = typer.Typer(no_args_is_help=True, help="Data sets on this machine.")
 app.add_typer(data_app, name="data")
+app.add_typer(cli_node.app, name="node")
 app.add_typer(cli_privacy.app, name="privacy")
 app.add_typer(cli_silo.app, name="silo")
 

@@ -21,7 +21,7 @@ EXTRAS = {
     "lab": ("numba", "scipy", "polars", "dp_accounting"),
     "report": ("matplotlib", "jinja2"),
     "text": ("Stemmer",),
-    "node": ("pathspec", "pypdfium2", "selectolax", "tantivy", "watchfiles"),
+    "node": ("pypdfium2", "selectolax", "tantivy", "watchfiles"),
 }
 
 

@@ -15,7 +15,9 @@ after a commit: an index that stopped in between is caught up from the generatio
 import contextlib
 import math
 import shutil
+import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -39,6 +41,7 @@ _HEAP = 48_000_000  # bytes; more gives fewer segments to merge
 _AT_ONCE = 256  # documents read from the store
 _MAX_SCORED = 128  # completions of a beginning that are scored one by one; the others count alike
 _MAX_STEMS = 4096  # completions that are looked for at all, the most frequent ones
+_MORE_FOR_TIES = 50  # hits beyond the list, so that documents of equal scores do not depend on the order of segments
 _MAX_DELETED = 0.2  # share of documents in the index that were deleted; more: it is rebuilt
 
 
@@ -73,7 +76,20 @@ class Candidates:
         if self.stamp is None or generation < self.stamp.generation or self._is_worn(store):
             self.rebuild(store)
         elif generation > self.stamp.generation:
-            self._catch_up(store, generation)
+            with self._failures_undone():
+                self._catch_up(store, generation)
+
+    @contextmanager
+    def _failures_undone(self) -> Iterator[None]:
+        """After an error, such as a full disk, the index is again the one of the last stamp."""
+        try:
+            yield
+        except (OSError, ValueError, RuntimeError, SystemError) as problem:
+            self._writer = self._index = self.stamp = None
+            self._reopen()
+            raise StorageError(
+                f"{self.cache}: candidates cannot be written ({problem}); free some space and index again"
+            ) from None
 
     def _is_worn(self, store: Store) -> bool:
         assert self.stamp is not None
@@ -85,13 +101,19 @@ class Candidates:
 
     def rebuild(self, store: Store) -> None:
         """Writes a new index beside the old one, which serves until the new one is complete."""
+        if not self.write:
+            raise StorageError(f"{self.cache}: opened for reading; the indexing process writes")
+        with self._failures_undone():
+            self._rebuild(store)
+
+    def _rebuild(self, store: Store) -> None:
         generation = store.refresh()
         old = self.stamp.folder if self.stamp else ""
         number = int(old.rpartition("-")[2] or 0) + 1 if old else 1
         name = f"candidates-{number}"
         shutil.rmtree(self.cache / name, ignore_errors=True)
         self.close()
-        self._open(name)
+        self._index = _new_index(self.cache / name)
         self._finish(store, Stamp(name, generation, self._add(store, 0, generation)))
         for folder in self.cache.glob("candidates-*"):
             if folder.name != name:
@@ -131,34 +153,37 @@ class Candidates:
         self._index.reload()
         write_json(self.cache / "candidates.json", msgspec.to_builtins(stamp))
         self.stamp = stamp
-        with contextlib.suppress(Exception):
-            if store.connection.execute("PRAGMA query_only").fetchone()[0] == 0:
-                store.connection.execute("DELETE FROM removed WHERE generation <= ?", (stamp.generation,))
+        with contextlib.suppress(sqlite3.Error):  # a list of what is gone, also from here; at worst it stays
+            store.connection.execute("DELETE FROM removed WHERE generation <= ?", (stamp.generation,))
 
     def _the_writer(self) -> Any:
-        if not self.write:
-            raise StorageError(f"{self.cache}: opened for reading; the indexing process writes")
         if self._writer is None:
             self._writer = self._index.writer(_HEAP, 1)
         return self._writer
 
     def _reopen(self) -> None:
         """Opens the live folder where it is another one than before; readers do so before they search."""
-        stamp = _read_stamp(self.cache / "candidates.json")
-        if stamp is not None and (self.stamp is None or stamp.folder != self.stamp.folder):
+        for _ in range(3):  # the folder may be replaced between the two looks
+            stamp = _read_stamp(self.cache / "candidates.json")
+            if stamp == self.stamp:
+                return
             try:
-                self._open(stamp.folder)
-            except Exception:  # damaged: rebuilt by the next writer
-                stamp = None
-        elif stamp is not None and self._index is not None and stamp != self.stamp:
-            self._index.reload()
-        self.stamp = stamp
+                if self.stamp is None or stamp is None or stamp.folder != self.stamp.folder:
+                    self._index = None if stamp is None else self._opened(stamp.folder)
+                else:
+                    self._index.reload()
+            except (OSError, ValueError):  # damaged: rebuilt by the next writer
+                self._index = stamp = None
+            self.stamp = stamp
+            if stamp is not None:
+                return
 
-    def _open(self, name: str) -> None:
+    def _opened(self, name: str) -> Any:
         import tantivy
 
-        self._index = tantivy.Index(_schema(), path=str(private_folder(self.cache / name)))
-        self._index.config_reader("manual")
+        index = tantivy.Index.open(str(self.cache / name))
+        index.config_reader("manual")
+        return index
 
     def search(
         self,
@@ -184,11 +209,13 @@ class Candidates:
     def _top(self, query: Any, top_k: int, allowed: Array | None) -> list[int]:
         searcher, limit = self._index.searcher(), top_k
         while True:
-            hits = searcher.search(query, limit, count=False).hits
+            hits = searcher.search(query, limit + _MORE_FOR_TIES, count=False).hits
             numbers = np.array(searcher.fast_field_values("id", [address for _, address in hits]), np.int64)
+            scores = np.array([score for score, _ in hits], np.float64)
+            numbers = numbers[np.lexsort((numbers, -scores))]  # equal scores: by number
             if allowed is not None:
                 numbers = numbers[np.isin(numbers, allowed)]
-            if len(numbers) >= top_k or len(hits) < limit:
+            if len(numbers) >= top_k or len(hits) < limit + _MORE_FOR_TIES:
                 return [int(number) for number in numbers[:top_k]]
             limit *= 8
 
@@ -203,6 +230,14 @@ def codes(numbers: Array) -> str:
     text = np.full((len(numbers), _DIGITS + 1), ord(" "), np.uint8)
     text[:, :_DIGITS] = _ALPHABET[(np.asarray(numbers, np.int64)[:, None] >> _SHIFTS) & 63]
     return text.tobytes().decode("ascii")
+
+
+def _new_index(folder: Path) -> Any:
+    import tantivy
+
+    index = tantivy.Index(_schema(), path=str(private_folder(folder)))
+    index.config_reader("manual")
+    return index
 
 
 @lru_cache(maxsize=1)

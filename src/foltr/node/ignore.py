@@ -40,6 +40,8 @@ class Ignore(NamedTuple):
 
     def decide(self, path: str, *, is_folder: bool) -> Pattern | None:
         """The last pattern that matches a path below the ignore file; None: none does."""
+        if not (self.names or self.endings or self.others):
+            return None
         name = path.rpartition("/")[2]
         found = [*self.names.get(name, ()), *(self.endings.get(name[name.rfind(".") :], ()) if "." in name else ())]
         best = max((one for one in found if is_folder or not one.folders_only), default=None, key=_line)

@@ -28,7 +28,7 @@ from foltr.types import Array, Model, Update
 
 HISTORY = ("opened", "folder")  # features that count what was opened
 LEARNER = SoftmaxMap(min_clicks=10)
-FEDERATED = SoftmaxMap(min_clicks=5, clip=0.5, server_learning_rate=2.0)
+FEDERATED = SoftmaxMap(prior=5.0, min_clicks=5, clip=0.5, server_learning_rate=2.0)  # others average the noise out
 WAIT = 50  # clicks after a return, until weights are fitted again
 STORED_VERSIONS = 100
 _LARGEST_WEIGHT = 1e3
@@ -196,7 +196,7 @@ def refit(log: Log, now: float, *, learner: SoftmaxMap = LEARNER, force: bool = 
     names, before = feature_names(start), version(log, state.get("current", 0))
     interactions = log.interactions(names)
     priors = msgspec.structs.replace(learner, history=history_indices(start)).priors(len(names))
-    fitted = fit(interactions, values_of(start, names), priors, unshown=learner.unshown)
+    fitted = fit(interactions, values_of(start, names), priors, unshown=learner.unshown, evidence=learner.evidence)
     found = guard.replay(interactions, values_of(before, names), fitted)
     usable, refused = bool((np.abs(fitted) <= _LARGEST_WEIGHT).all()), found.clearly_worse
     with log.transaction() as connection:

@@ -12,6 +12,7 @@ from foltr.node.settings import Settings
 _SUPPLIES = Path("/sys/class/power_supply")
 _IOPRIO_SET = {"x86_64": 251, "aarch64": 30, "riscv64": 30, "ppc64le": 273, "s390x": 282}
 _IDLE_CLASS = 3 << 13
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # of mallopt(3)
 
 
 def lowest_priority() -> None:
@@ -58,3 +59,11 @@ def _read(path: Path) -> str:
         return path.read_text("utf-8", "replace").strip()
     except OSError:
         return ""
+
+
+def return_memory() -> None:
+    """Gives freed memory back at once: large arrays come and go with every search, and glibc would keep their space."""
+    with contextlib.suppress(OSError, AttributeError):  # another C library
+        libc = ctypes.CDLL(None)
+        for parameter, value in ((_M_MMAP_THRESHOLD, 1 << 22), (_M_TRIM_THRESHOLD, 1 << 23), (_M_ARENA_MAX, 1)):
+            libc.mallopt(parameter, value)

@@ -13,7 +13,7 @@ from foltr.node.places import private_file
 from foltr.text.fields import FIELDS
 
 APPLICATION_ID = 0x666F6C74  # "folt"
-SCHEMA = 1  # raised with every change of the tables below or of what stands in them
+SCHEMA = 3  # raised with every change of the tables below or of what stands in them
 STATES = ("waiting", "indexed", "excluded", "skipped", "failed")
 
 _TABLES = f"""

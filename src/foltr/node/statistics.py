@@ -119,6 +119,7 @@ class Statistics:
         self.stem_of = np.arange(stop, dtype=np.int32)  # [words] -1: no document has the word
         self.uses = np.zeros(stop, np.int32)  # [words]
         self._first = self._last = 0  # records that are in the sums
+        self._by_stem: tuple[Array, Array] | None = None  # words in the order of their stems, and these stems
 
     def refresh(self, connection: sqlite3.Connection) -> None:
         """Adds the records that are new; starts again where old ones were replaced by their sum."""
@@ -132,6 +133,7 @@ class Statistics:
             self._last = number
 
     def apply(self, one: Change) -> None:
+        self._by_stem = None
         self.reserve(int(one.stems.max(initial=-1)) + 1, int(one.words.max(initial=-1)) + 1)
         self.document_frequency[one.stems] += one.document_frequency
         self.field_frequency[one.stems] += one.field_frequency
@@ -148,6 +150,7 @@ class Statistics:
             self.field_frequency = np.pad(self.field_frequency, ((0, more), (0, 0)))
             self.collection_frequency = np.pad(self.collection_frequency, (0, more))
         if words > len(self.uses):
+            self._by_stem = None
             more = max(words * 3 // 2, 1024) - len(self.uses)
             self.uses = np.pad(self.uses, (0, more))
             self.stem_of = np.pad(self.stem_of, (0, more), constant_values=-1)
@@ -172,11 +175,14 @@ class Statistics:
 
     def words_of(self, stems: Array) -> Array:
         """[m] int32 rising: every word with one of these stems that some document has."""
-        if len(stems) == 1:
-            return np.flatnonzero(self.stem_of == stems[0]).astype(np.int32)
-        wanted = np.zeros(len(self.document_frequency) + 1, np.bool_)  # the last is for words that are gone (-1)
-        wanted[stems] = True
-        return np.flatnonzero(wanted[self.stem_of]).astype(np.int32)
+        if self._by_stem is None:
+            order = np.argsort(self.stem_of, kind="stable").astype(np.int32)
+            self._by_stem = order, self.stem_of[order]
+        order, sorted_stems = self._by_stem
+        starts, ends = (np.searchsorted(sorted_stems, stems.astype(np.int32), side) for side in ("left", "right"))
+        lengths = ends - starts
+        places = np.arange(lengths.sum()) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+        return np.sort(order[places])
 
 
 def _insert(connection: sqlite3.Connection, one: Change) -> int:

@@ -19,6 +19,7 @@ from foltr.node.statistics import Statistics
 from foltr.text import analysis as text_analysis
 from foltr.text.analysis import TextAnalysis
 from foltr.text.fields import FIELDS, Collection, Facts, QueryText, Term, Tokens
+from foltr.text.memory_index import SHORTEST_BEGINNING
 from foltr.types import Array
 
 _AT_ONCE = 500  # numbers in one statement
@@ -85,43 +86,40 @@ class Store:
         """The terms of a query with their statistics. With `prefix` the last word may be unfinished."""
         self.refresh()
         collection = self.collection()
-        asked = text_analysis.query_words(text, self.analysis, prefix=prefix)
-        keys = [(word.stems, word.text if word.prefix else "") for word in asked]
-        terms: dict[object, Term] = {}
-        for key, word in zip(keys, asked, strict=True):
-            known = terms.get(key)
-            terms[key] = known._replace(repeats=known.repeats + 1) if known else self._term(word, collection)
-        places = {key: i for i, key in enumerate(terms)}
-        order = np.array([places[key] for key in keys], np.int64)
-        return QueryText(tuple(terms.values()), order, text_analysis.fold(text))
+        distinct, order = text_analysis.by_term(text_analysis.query_words(text, self.analysis, prefix=prefix))
+        terms = tuple(self._term(forms, collection) for forms in distinct)
+        return QueryText(terms, np.array(order, np.int64), text_analysis.fold(text))
 
-    def _term(self, word: text_analysis.QueryWord, collection: Collection) -> Term:
-        """A term's frequencies are exact for one stem. For several they are sums, at most the number of documents: a
-        document with two of the stems counts twice, which only makes a short beginning weigh less."""
-        stems = self._stems(word)
-        if word.with_stop:  # a stop word is its own stem
-            number = vocabulary.word_number(self.connection, word.text)
-            if number is not None and number < self.stop_count:
-                stems = np.union1d(stems, [number])
+    def _term(self, forms: list[text_analysis.QueryWord], collection: Collection) -> Term:
+        """One term from the query's words that have its stem. Its frequencies are exact for one stem. For several they
+        are sums, at most the number of documents: a document with two of the stems counts twice, which only makes a
+        short beginning weigh less."""
+        completions = {word.text: vocabulary.completions(self.connection, word.text) for word in forms}
+        stems = np.unique(np.concatenate([self._stems(word, completions[word.text][1]) for word in forms]))
         counts = self.statistics
         stems = stems[stems < len(counts.document_frequency)].astype(np.int64)
+        begun = [completions[word.text][0] for word in forms if len(word.text) >= SHORTEST_BEGINNING]
         return Term(
-            text=word.text if word.prefix else word.stems[0],
-            repeats=1,
+            text=next((word.text for word in forms if word.prefix), forms[0].stems[0]),
+            repeats=len(forms),
             words=counts.words_of(stems),
             document_frequency=min(collection.documents, int(counts.document_frequency[stems].sum())),
             field_frequency=np.minimum(collection.with_field, counts.field_frequency[stems].sum(axis=0)),
             collection_frequency=int(counts.collection_frequency[stems].sum()),
+            beginning=np.unique(np.concatenate([np.zeros(0, np.int32), *begun])),
         )
 
-    def _stems(self, word: text_analysis.QueryWord) -> Array:
-        """Numbers of the stems that are an occurrence of a query's word, rising, without stop words."""
+    def _stems(self, word: text_analysis.QueryWord, completed: Array) -> Array:
+        """Numbers of the stems that are an occurrence of a query's word; stop words only in a query of stop words."""
         found = [vocabulary.stem_number(self.connection, stem) for stem in word.stems]
-        known = np.array([number for number in found if number is not None], np.int32)
-        if not word.prefix:
-            return np.unique(known)
-        _, stems = vocabulary.completions(self.connection, word.text)
-        return np.union1d(known, stems[stems >= self.stop_count])
+        stems = np.array([number for number in found if number is not None], np.int32)
+        if word.prefix:
+            stems = np.concatenate([stems, completed if word.with_stop else completed[completed >= self.stop_count]])
+        if word.with_stop:  # a stop word is its own stem
+            number = vocabulary.word_number(self.connection, word.text)
+            if number is not None and number < self.stop_count:
+                stems = np.append(stems, np.int32(number))
+        return stems
 
     def tokens(self, ids: Sequence[int]) -> Tokens:
         """The word sequences of documents, in the order of the ids; one that is gone has no words."""

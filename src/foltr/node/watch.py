@@ -68,7 +68,7 @@ class _Follower:
             folders = self._folders()
             status = self._status(folders)
             if status.mode == "watching":
-                yield from self._watch(folders, status)
+                yield from self._follow(folders, status)
             else:
                 yield from self._index()
                 if self._status(self._folders()).mode == "rescanning":
@@ -87,7 +87,7 @@ class _Follower:
         if folders is None or folders:
             yield from self._indexer.run(folders)
 
-    def _watch(self, folders: list[str], status: Status) -> Iterator[Status | Progress]:
+    def _follow(self, folders: list[str], status: Status) -> Iterator[Status | Progress]:
         """Follows events; returns when the set of folders has changed, so that it is watched anew. Folders are scanned
         after they are watched: what happens in between raises an event."""
         events = self._events(folders)

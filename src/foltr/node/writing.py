@@ -123,11 +123,12 @@ class Writer:
         except BaseException as problem:
             with contextlib.suppress(sqlite3.Error):
                 self.connection.execute("ROLLBACK")
+            with contextlib.suppress(sqlite3.Error):
+                self._restart()
             if isinstance(problem, sqlite3.OperationalError | OSError):
                 raise StorageError(
                     f"{self.store.path}: cannot be written ({problem}); free some space and index again"
                 ) from None
-            self._restart()
             raise
 
     def write(self, results: Sequence[Result], removed_files: Sequence[int] = ()) -> None:

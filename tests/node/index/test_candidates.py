@@ -139,12 +139,12 @@ def test_rare_and_frequent_completions_and_names_are_all_among_the_candidates(wr
 def test_deleted_documents_do_not_pile_up(writer, candidates, tmp_path):
     write(writer, many(100))
     candidates.update(writer.store)
-    for i in range(120):
+    for i in range(80):
         writer.write([indexed(writer, "/home/me/0", Text(body=f"changed {i}"))])
         candidates.update(writer.store)
     assert candidates.stamp.written - 100 <= 65
     assert len(list(tmp_path.glob("candidates-*"))) == 1
-    assert found(candidates, writer.store, "changed") == [220]
+    assert found(candidates, writer.store, "changed") == [180]
 
 
 def test_codes_are_distinct_and_of_fixed_width():

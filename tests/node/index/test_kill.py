@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from small_index import node_at, run, searched
-from test_statistics import assert_exact
+from test_index_statistics import assert_exact
 
 from foltr.node.candidates import Candidates
 from foltr.node.layout import Reader, live_folder

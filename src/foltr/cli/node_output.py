@@ -1,0 +1,152 @@
+"""How `foltr node` prints results, states and progress: 80 columns, colour only on terminals, nothing unprintable."""
+
+import datetime
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.text import Text
+
+from foltr.cli.output import err, out
+
+if TYPE_CHECKING:
+    from foltr.node.node import Node
+    from foltr.node.results import Contribution, Results, Row
+
+WIDTH = 80
+_INDENT = "    "
+
+
+def say(words: str) -> None:
+    """A line of words, in which nothing is markup and no control character is left."""
+    from foltr.node.snippets import escaped
+
+    out.print("\n".join(map(escaped, words.split("\n"))), highlight=False, markup=False, soft_wrap=True, emoji=False)
+
+
+def show_results(results: "Results") -> None:
+    from foltr.node.ranking import MAX_LISTED
+
+    if not results.rows:
+        say(f"nothing found for {results.query!r}")
+    for row in results.rows:
+        for line in row_lines(row):
+            out.print(line, highlight=False, soft_wrap=True)
+    if results.corrected:
+        say("No document has these words exactly; these have words that are spelt nearly the same.")
+    if results.suggestion:
+        say(f"Did you mean: {results.suggestion}")
+    last = results.offset + len(results.rows)
+    if results.rows and last < results.total:
+        of = f"the first {MAX_LISTED:,}" if results.total >= MAX_LISTED else f"{results.total:,}"
+        say(f"{results.offset + 1}-{last} of {of}; more: --offset {last}")
+
+
+def row_lines(row: "Row") -> list[Text]:
+    """Rank, title and date; path; passage; reason."""
+    from foltr.node.snippets import escaped
+
+    date = day(row.date)
+    head = Text(f"{row.rank:>2}  ", style="dim")
+    width = WIDTH - len(_INDENT) - len(date) - 2
+    head.append_text(_marked(row.title, row.title_highlights, width, "bold"))
+    head.append(" " * max(1, WIDTH - head.cell_len - len(date)))
+    head.append(date, style="dim")
+    path = _end(escaped(short_path(row.path)) + (f" #{escaped(row.part)}" if row.part else ""), WIDTH - len(_INDENT))
+    lines = [head, Text(_INDENT + path, style="cyan")]
+    lines += _wrapped(_marked(row.snippet.text, row.snippet.highlights, 4 * WIDTH, ""))
+    return [*lines, *_wrapped(Text(escaped(row.reason), style="dim italic"))]
+
+
+def show_contributions(row: "Row", contributions: Sequence["Contribution"]) -> None:
+    """What every feature adds to a score, largest first; the last line is their sum."""
+    for one in sorted(contributions, key=lambda one: -abs(one.points)):
+        if one.points:
+            figures = f"{one.weight:+7.3f} x {one.scaled:6.3f} = {one.points:+8.4f}"
+            say(f"{_INDENT}{one.feature:<16} {figures}   (value {one.value:.4g})")
+    say(f"{_INDENT}{'score':<16} {row.score:+28.4f}")
+
+
+def short_path(path: str) -> str:
+    """With ~ for the home folder."""
+    home = str(Path.home())
+    return "~" + path[len(home) :] if home != "/" and path.startswith(home + os.sep) else path
+
+
+def day(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    try:
+        return datetime.datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d")
+    except (OverflowError, OSError, ValueError):
+        return ""
+
+
+def moment(seconds: float) -> str:
+    return datetime.datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def size(number: int) -> str:
+    return f"{number / 1e6:,.1f} MB" if number >= 1e5 else f"{number / 1e3:,.1f} kB"
+
+
+def _marked(text: str, highlights: Sequence[tuple[int, int]], width: int, style: str) -> Text:
+    shown = Text(text, style=style)
+    for start, end in highlights:
+        shown.stylize("bold yellow", start, end)
+    if shown.cell_len > width:
+        shown.truncate(width, overflow="ellipsis")
+    return shown
+
+
+def _wrapped(text: Text) -> list[Text]:
+    """Lines of at most 80 columns, indented."""
+    console = Console(width=WIDTH, file=None, force_terminal=False, legacy_windows=False)
+    lines = text.wrap(console, WIDTH - len(_INDENT))
+    return [Text(_INDENT).append_text(line) for line in lines if line.plain]
+
+
+def _end(path: str, width: int) -> str:
+    """The end of a long path says more than its beginning."""
+    shown = Text(path)
+    if shown.cell_len <= width:
+        return path
+    letters = list(path)
+    while Text("".join(letters)).cell_len > width - 1:
+        del letters[: max(1, (len(letters) - width) // 2)]
+    return "…" + "".join(letters)
+
+
+def table(rows: Sequence[Sequence[Any]], names: Sequence[str], right: Sequence[int] = ()) -> None:
+    from rich.table import Table
+
+    from foltr.node.snippets import escaped
+
+    shown = Table(box=None, pad_edge=False)
+    for place, name in enumerate(names):
+        shown.add_column(name, justify="right" if place in right else "left", overflow="fold")
+    for row in rows:
+        shown.add_row(*(Text(escaped(str(one))) for one in row))
+    out.print(shown)
+
+
+def show_indexing(node: "Node") -> None:
+    """Indexes with a bar on standard error: files a second, time left. Ctrl-C keeps what is done."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from foltr.node import manners
+
+    columns = (
+        TextColumn("indexing"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[speed]}"),
+        TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=err, transient=True) as bar:
+        task = bar.add_task("", total=None, speed="")
+        manners.lowest_priority()
+        for one in node.index():
+            speed = f"{one.per_second:,.0f} files/s" if one.per_second else f"{one.done:,} files seen"
+            bar.update(task, completed=one.done, total=one.total if one.phase == "index" else None, speed=speed)
+    if one.phase in ("paused", "on battery"):
+        err.print(f"not indexed: {one.phase}", highlight=False)

@@ -1,0 +1,370 @@
+"""The Python interface of a node, which the command line, the page and a federation use.
+
+    with foltr.node.open() as node:
+        node.add(["/home/me/notes"])
+        for progress in node.index(): ...
+        results = node.search("tax 24")           # a list, not yet logged
+        node.settle(results)                      # the person looked at it: logged as an impression
+        node.choose(results, results.rows[0].id)  # the person opened a document: durable when it returns
+
+Documents are named by their number, never by a path from outside. One node may be used by several threads; several
+processes may open the same home, of which one indexes at a time.
+"""
+
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from foltr.errors import InputError
+from foltr.node import (
+    erasure,
+    indexing,
+    layout,
+    learning,
+    log_files,
+    manners,
+    memory,
+    pins,
+    presentation,
+    ranking,
+    roots,
+    shown,
+    transfer,
+)
+from foltr.node import places as node_places
+from foltr.node import query as language
+from foltr.node import settings as node_settings
+from foltr.node import why as node_why
+from foltr.node.indexing import Progress
+from foltr.node.learning import Refit, Version
+from foltr.node.log import Displayed, Log, Retention, decoded
+from foltr.node.places import Places
+from foltr.node.ranking import Context
+from foltr.node.reader import Reader
+from foltr.node.respelling import rank_with_spelling
+from foltr.node.results import Contribution, Results, Row, digest
+from foltr.node.rules import Rules
+from foltr.node.settings import Settings
+from foltr.node.shown import Lists
+from foltr.node.why import Why
+
+
+class Status(NamedTuple):
+    states: dict[str, int]  # files by state; they add up to all files under the roots
+    documents: int
+    roots: tuple[str, ...]
+    index_bytes: int
+    data_bytes: int
+    searches: int  # in the log
+    clicks: int
+    version: int  # of the weights
+    paused: bool
+
+
+class Imported(NamedTuple):
+    choices: int
+    roots: int
+    weights: bool
+    not_taken: tuple[str, ...]  # groups of default rules that the other machine had switched off
+
+
+def open(home: str | Path | None = None) -> "Node":  # noqa: A001 - foltr.node.open
+    """Opens a node, and creates its folders the first time. `home` puts everything below one folder."""
+    return Node(node_places.create(node_places.find(home)))
+
+
+class Node:
+    """An open node; close it, or use it as a context manager."""
+
+    def __init__(self, places: Places) -> None:
+        self.places = places
+        self.settings = node_settings.load(places.settings_file)
+        self._lock = threading.RLock()
+        self._lists = Lists()
+        self._live: layout.Reader | None = None
+        self._reader: Reader | None = None
+        self._log = Log(places.data / "log.sqlite", Retention(days=self.settings.retention_days))
+
+    def __enter__(self) -> "Node":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        with self._lock:
+            self._close_reader()
+            self._log.close()
+
+    # ---- documents
+
+    def add(self, paths: Iterable[str | Path]) -> None:
+        """Adds folders or files to what is searched; `index` reads them."""
+        with self._lock:
+            new = [roots.absolute(path) for path in paths]
+            for path in new:
+                roots.check_root(path)
+            self._save(msgspec.structs.replace(self.settings, roots=roots.united(self.settings.roots, new)))
+
+    def remove(self, path: str | Path) -> None:
+        """Stops searching a folder, and erases what index, log and memory have of it, down to the bytes."""
+        with self._lock:
+            root, known = roots.absolute(path), self.settings.roots
+            if root not in known:
+                raise InputError(f"{root}: is not searched by itself; there are {', '.join(known) or 'no folders'}")
+            reader = self._open_reader()
+            documents = [] if reader is None else reader.store.documents(reader.store.documents_of(root))
+            self._save(msgspec.structs.replace(self.settings, roots=tuple(one for one in known if one != root)))
+            self._remove_from_index()
+            keys = [root, *map(ranking.key_of, documents)]
+            erasure.scrub(self._log, keys, folders=[root])
+            pins.erase(self._log, keys, folders=[root])
+
+    def exclude(self, rules: Iterable[str]) -> None:
+        """Adds exclusions in gitignore syntax, and erases what index, log and memory have of what they fit."""
+        with self._lock:
+            changed = msgspec.structs.replace(self.settings, exclude=roots.united(self.settings.exclude, rules))
+            checked = Rules(changed)
+            self._save(changed)
+            self._remove_from_index()
+            keys = [decoded(key) for (key,) in self._log.rows("SELECT key FROM documents WHERE key IS NOT NULL")]
+            erasure.scrub(self._log, [key for key in keys if checked.verdict(memory.split_key(key)[0])])
+            pinned = {one.document for one in pins.every(self._log)}
+            pins.erase(self._log, [key for key in pinned if checked.verdict(memory.split_key(key)[0])])
+
+    def index(self) -> Iterator[Progress]:
+        """Brings the index up to date, and yields how far it is; searching goes on meanwhile."""
+        yield from indexing.index(self.places, self.settings)
+        erasure.prune(self._log, time.time())
+
+    def pause(self) -> None:
+        """Nothing is indexed until `resume`, by any process."""
+        manners.pause(self.places)
+
+    def resume(self) -> None:
+        manners.resume(self.places)
+
+    def why(self, path: str | Path) -> Why:
+        """Why a file is, or is not, among the results."""
+        with self._lock:
+            reader = self._open_reader()
+            if reader is None:
+                return Why(roots.absolute(path), "waiting", "nothing has been indexed yet; run `foltr node index`", 0)
+            return node_why.why(reader.store, Rules(self.settings), roots.absolute(path))
+
+    def status(self) -> Status:
+        with self._lock:
+            reader = self._open_reader()
+            return Status(
+                states={} if reader is None else reader.store.states(),
+                documents=0 if reader is None else reader.store.collection().documents,
+                roots=self.settings.roots,
+                index_bytes=roots.bytes_below(self.places.cache),
+                data_bytes=roots.bytes_below(self.places.data),
+                searches=int(self._log.rows("SELECT count(*) FROM impressions")[0][0]),
+                clicks=self._log.clicks(),
+                version=learning.serving(self._log).current.version,
+                paused=self.places.pause_file.exists(),
+            )
+
+    def forget(self) -> None:
+        """Erases everything: index, log, memory, weights and settings; the node is as new."""
+        with self._lock:
+            self._close_reader()
+            self._lists.clear()
+            indexing.erase(self.places)
+            pins.erase_all(self._log)
+            erasure.delete_all(self._log)
+            learning.reset(self._log)
+            self._log.rows("VACUUM")
+            erasure.empty_journal(self._log)
+            for file in [*self.places.config.iterdir(), *self.places.data.glob("*.json")]:
+                file.unlink()
+            self.settings = Settings()
+
+    # ---- searching
+
+    def search(self, text: str, limit: int = 10, offset: int = 0) -> Results:
+        """A list of results. It is not logged: call `settle` when the person has looked at it."""
+        if limit < 1 or offset < 0:
+            raise InputError(f"limit={limit}, offset={offset}: ask for at least one result, from place 0 on")
+        with self._lock:
+            said, query = pins.of(self._log, text), language.parse(text)
+            context, reader = pins.as_candidates(self._context(text), said), self._open_reader()
+            if reader is None:
+                return _results(context, (), offset=offset, total=0)
+            hidden = [number for key in said.hidden for number in reader.documents_of(key)]
+            found = pins.placed(rank_with_spelling(reader, query, context), said, hidden)
+            page = ranking.cut(reader, query, found, context, slice(offset, offset + limit))
+            rows = presentation.rows(reader, query, found, page, offset + 1)
+            rows = pins.explained(rows, [ranking.key_of(one) for one in page.documents], said)
+            results = _results(context, rows, offset=offset, total=len(found.documents) + len(found.tail))
+            results = results._replace(suggestion=found.suggestion, corrected=bool(found.respelt))
+            self._lists.put(shown.shown(results, page, found, context.model))
+            return results
+
+    def explain(self, search: Results | str, document: int) -> list[Contribution]:
+        """What every feature adds to the score of a row; the points add up to it."""
+        with self._lock:
+            return shown.explanation(self._lists.get(search), document)
+
+    def settle(self, search: Results | str) -> int | None:
+        """Logs a list that the person has looked at; its number in the log. An empty list is not logged."""
+        with self._lock:
+            if isinstance(search, Results) and not search.rows:
+                return None
+            found = self._lists.get(search)
+            if found.impression is None and found.results.rows:
+                found = found._replace(impression=self._log.record(shown.impression(found, time.time())))
+                self._lists.put(found)
+            return found.impression
+
+    def choose(self, search: Results | str, document: int) -> None:
+        """Logs that a document of a list was opened; durable when it returns. Every ten choices weights are fitted."""
+        with self._lock:
+            place = shown.place_of(self._lists.get(search), document)
+            number = self.settle(search)
+            assert number is not None  # the list has this document
+            self.choose_place(number, place)
+
+    def choose_place(self, impression: int, place: int) -> str:
+        """The same for a list in the log, by its number and a place counted from 0; the path of the document."""
+        with self._lock:
+            documents = self._log.displayed(impression).documents
+            key = documents[place] if 0 <= place < len(documents) else None
+            if key is None:
+                raise InputError(f"the list has {len(documents)} documents; number {place + 1} is not there any more")
+            self._log.choose_position(impression, place, time.time())
+            if self.settings.learning and learning.refit_due(self._log):
+                learning.refit(self._log, time.time())
+            return memory.split_key(key)[0]
+
+    def take_back(self, search: Results | str, document: int) -> bool:
+        """Withdraws a choice after a quick return; False where there was none."""
+        with self._lock:
+            found = self._lists.get(search)
+            key = ranking.key_of(found.page.documents[shown.place_of(found, document)])
+            return found.impression is not None and self._log.take_back(found.impression, key)
+
+    def forget_choice(self, query: str, document: int) -> int:
+        """Forgets that a document was chosen for a query or for what it begins; the history still lists it."""
+        with self._lock:
+            reader = self._open_reader()
+            found = reader.store.documents([document]) if reader else []
+            return sum(self._log.forget_choice(query, ranking.key_of(one)) for one in found)
+
+    def forget_place(self, impression: int, place: int) -> int:
+        """The same for a list in the log."""
+        with self._lock:
+            found = self._log.displayed(impression)
+            key = found.documents[place] if 0 <= place < len(found.documents) else None
+            return 0 if key is None or found.query is None else self._log.forget_choice(found.query, key)
+
+    # ---- history and weights
+
+    def history(self, limit: int = 50, before: int | None = None) -> list[Displayed]:
+        """The newest lists and what was chosen from them; `before` the number of a list, to page on."""
+        return self._log.history(limit=limit, before=before)
+
+    def delete_history(
+        self, searches: Iterable[int] | None = None, *, since: float | None = None, until: float | None = None
+    ) -> int:
+        """Deletes lists by number or by time, or all of them, with the memory that rests on them."""
+        with self._lock:
+            self._lists.clear()
+            if searches is not None:
+                return erasure.delete(self._log, searches)
+            if since is None and until is None:
+                return erasure.delete_all(self._log)
+            return erasure.delete_between(self._log, since or 0.0, until if until is not None else float("inf"))
+
+    def export_history(self, path: str | Path, *, ubi: bool = False) -> int:
+        """Writes the log as JSON lines, or as the two files of User Behavior Insights into a folder; how many lists."""
+        target = Path(path)
+        if ubi:
+            target.mkdir(mode=0o700, parents=True, exist_ok=True)
+            transfer.write_lines(target / "events.jsonl", log_files.ubi_events(self._log))
+            return transfer.write_lines(target / "queries.jsonl", log_files.ubi_queries(self._log))
+        transfer.write_lines(target, log_files.export_lines(self._log))
+        return int(self._log.rows("SELECT count(*) FROM impressions")[0][0])
+
+    def versions(self) -> list[Version]:
+        """The versions of the weights, newest first; version 0, the start weights, is not listed."""
+        return learning.versions(self._log)
+
+    def refit(self) -> Refit:
+        """Fits the weights to the log now."""
+        return learning.refit(self._log, time.time(), force=True)
+
+    def go_back(self, version: int) -> None:
+        """An older version ranks again; 0 is the start."""
+        learning.go_back(self._log, version)
+
+    # ---- to another machine
+
+    def export(self, path: str | Path) -> None:
+        """Writes settings, memory and weights to a file."""
+        current = learning.serving(self._log).current
+        transfer.write(Path(path), self.settings, self._log.uses(), current if current.version else None)
+
+    def import_(self, path: str | Path, moved: Mapping[str, str] | None = None) -> Imported:
+        """Reads such a file; `moved` names folders that have another path here. All or nothing."""
+        found = transfer.read(Path(path), moved)
+        with self._lock:
+            before = self.settings
+            with self._log.transaction():
+                self._log.remember(found.uses)
+                if found.weights is not None:
+                    learning.adopt(self._log, found.weights)
+                self._save(msgspec.structs.replace(found.settings, allow=before.allow))
+        return Imported(len(found.uses), len(found.settings.roots), found.weights is not None, found.not_taken)
+
+    # ---- inside
+
+    def _save(self, settings: Settings) -> None:
+        node_settings.save(self.places.settings_file, settings)
+        self.places.settings_file.chmod(0o600)
+        self.settings = settings
+
+    def _open_reader(self) -> Reader | None:
+        """The live index, which another process may have replaced; None while there is none."""
+        if layout.live_folder(self.places) is None:
+            self._close_reader()
+            return None
+        self._live = layout.Reader(self.places) if self._live is None else self._live.refresh()
+        if self._reader is None or self._reader.store is not self._live.store:
+            self._reader = Reader(self._live.store, self._live.candidates)
+        return self._reader
+
+    def _close_reader(self) -> None:
+        if self._live is not None:
+            self._live.close()
+        self._live = self._reader = None
+
+    def _remove_from_index(self) -> None:
+        """Removes what the settings do not include any more, with its bytes, which no reader may hold on to."""
+        self._close_reader()
+        self._lists.clear()
+        indexing.apply_removals(self.places, self.settings)
+
+    def _context(self, text: str) -> Context:
+        now, serving = time.time(), learning.serving(self._log)
+        return Context(
+            text=text,
+            model=ranking.model_of(serving.current),
+            trusted=None if serving.trusted is None else ranking.model_of(serving.trusted),
+            openings=self._log.openings(now) if self.settings.memory else memory.NO_OPENINGS,
+            remembered=self._log.lookup(text, now) if self.settings.memory else [],
+            now=now,
+            exploration=self.settings.exploration,
+        )
+
+
+def _results(context: Context, rows: tuple[Row, ...], *, offset: int, total: int) -> Results:
+    version = context.model.version
+    name = digest(context.text, [row.id for row in rows], [row.score for row in rows], version)
+    return Results(name, context.text, rows, offset, total, None, False, version)

@@ -1,0 +1,15 @@
+"""The page of a node: search in a browser on this machine. Needs the extra `node`; `foltr.node` does not import it.
+
+    app         routes over an open node
+    actions     what a person does with a row
+    security    who gets an answer: this user's browser, on loopback, from this page
+    peers       who owns the other end of a connection
+    search      a list with its filters, as the templates show it
+    pages       history, learning, what leaves, index, settings, forgetting
+    inside      what the page asks of a node beyond its public interface
+    following   the child process that keeps the index up to date while the page is served
+    serve       the server on loopback
+    install     a systemd user unit and a desktop entry
+
+Markup stands in templates/, the style sheet and scripts in static/.
+"""

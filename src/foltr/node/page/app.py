@@ -1,0 +1,190 @@
+"""The routes of the page over an open node. Changes are POST requests with the token of our forms.
+
+    GET  /                     search; /?q=WORDS
+    GET  /list                 the rows alone, for every keystroke
+    GET  /filters              filters with counts, once a list has settled
+    POST /settle               the person looked at a list
+    POST /act                  open, show the folder, forget a choice, pin, never here
+    GET  /explain, /preview    of a row: what every feature adds; the beginning of the text
+    GET  /why                  why a file is not here
+    pages: /history /learning /leaves /index /settings /forget /help
+
+A document is named by its number and the list that showed it, never by a path.
+"""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Form, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
+from fastapi.staticfiles import StaticFiles
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.exceptions import HTTPException
+
+from foltr.errors import FoltrError, InputError, StorageError
+from foltr.node.node import Node
+from foltr.node.page import actions, inside, pages, search
+from foltr.node.page.following import Following
+from foltr.node.page.peers import Owner, system_owner
+from foltr.node.page.search import asked_of
+from foltr.node.page.security import Guard, Keys, form_token_is_right
+from foltr.node.snippets import escaped
+
+STATIC = Path(__file__).with_name("static")
+Text = Annotated[str, Form()]
+Number = Annotated[int, Form()]
+
+
+class Page:
+    """An open node with what its pages need."""
+
+    def __init__(self, node: Node, keys: Keys, following: Following | None) -> None:
+        self.node, self.keys, self.following = node, keys, following
+        self._templates = Environment(
+            loader=PackageLoader("foltr.node.page"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+            lstrip_blocks=True,
+        )  # fmt: skip
+        self._templates.filters |= {"path": search.short_path, "day": search.day, "moment": search.moment,
+                                    "printed": escaped, "size": pages.size}  # fmt: skip
+
+    def render(self, template: str, code: int = 200, **values: Any) -> HTMLResponse:
+        return HTMLResponse(self.text(template, **values), code)
+
+    def text(self, template: str, **values: Any) -> str:
+        return self._templates.get_template(template).render(form_token=self.keys.form_token, page=template, **values)
+
+    def answer(self, heading: str, explanation: str) -> bytes:
+        """A page for people who are not let in: it tells nothing about the node."""
+        return self._templates.get_template("refused.html").render(heading=heading, explanation=explanation).encode()
+
+    def rebuilding(self) -> str:
+        """How far a new index is: after an update that changed its tables the old one cannot be read."""
+        state = self.following.state if self.following else {}
+        if state.get("phase") not in ("scan", "index"):
+            return ""
+        return f"It is being rebuilt: {state['done']:,} of {state['total']:,} files. Load the page again in a while."
+
+    def check(self, token: str) -> None:
+        if not form_token_is_right(self.keys, token):
+            raise HTTPException(403, "The form was not made by this page, or is older than the node; load it again.")
+
+
+def create_app(
+    node: Node,
+    keys: Keys,
+    following: Following | None = None,
+    *,
+    allowed_users: Iterable[int] = (),
+    owner: Owner | None = None,
+) -> Guard:
+    """The page as an application. `owner` tells who owns a connection; by default as far as the system knows."""
+    page = Page(node, keys, following)
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    _add_search(app, page)
+    pages.add(app, page)
+    app.add_exception_handler(FoltrError, _shown(page, 400))
+    app.add_exception_handler(StorageError, _shown(page, 503))
+    app.add_exception_handler(HTTPException, _shown(page, 404))
+    app.add_exception_handler(RequestValidationError, _shown(page, 422))
+    return Guard(app, keys, page.answer, allowed_users=allowed_users, owner=owner or system_owner())
+
+
+def _shown(page: Page, status: int) -> Callable[[Request, Exception], Response]:
+    """Errors as a page, or as one line where a part of a page was asked for."""
+
+    def handler(request: Request, problem: Exception) -> Response:
+        code = problem.status_code if isinstance(problem, HTTPException) else status
+        text = problem.detail if isinstance(problem, HTTPException) else str(problem)
+        text = "A field of the form is missing or wrong." if isinstance(problem, RequestValidationError) else text
+        if isinstance(problem, StorageError):
+            text = f"{text} {page.rebuilding()}".strip()
+        if "hx-request" in request.headers:
+            return page.render("message.html", code, message=text, wrong=True)
+        return page.render("problem.html", code, message=text)
+
+    return handler
+
+
+def _add_search(app: FastAPI, page: Page) -> None:
+    node = page.node
+
+    @app.get("/")
+    def home(q: str = "", sort: str = "", n: int = search.ROWS, said: str = "") -> Response:
+        view = search.list_view(node, asked_of(q, sort, n))
+        groups = search.filters(node, view.asked) if view.rows else []
+        message = actions.MESSAGES.get(said, "")
+        return page.render("search.html", view=view, groups=groups, message=message, indexed=bool(node.settings.roots))
+
+    @app.get("/list")
+    def rows(request: Request, q: str = "", sort: str = "", n: int = search.ROWS) -> Response:
+        response = page.render("list.html", view=search.list_view(node, asked_of(q, sort, n)))
+        sequence = request.headers.get("x-sequence", "")
+        if sequence.isdecimal() and len(sequence) < 16:
+            response.headers["x-sequence"] = sequence  # the page drops an answer that is older than the last one shown
+        return response
+
+    @app.get("/filters")
+    def filters(search_id: str, q: str = "", sort: str = "", n: int = search.ROWS) -> Response:
+        asked = asked_of(q, sort, n)
+        results = inside.known_list(node, search_id, asked)
+        groups = search.filters(node, asked) if results.rows else []
+        return page.render("filters.html", groups=groups, view=search.view_of(node, asked, results))
+
+    @app.post("/settle")
+    def settle(
+        csrf: Text = "", search_id: Text = "", q: Text = "", sort: Text = "", n: Number = search.ROWS
+    ) -> Response:
+        page.check(csrf)
+        results = inside.known_list(node, search_id, asked_of(q, sort, n))
+        if results.search_id == search_id and results.query.strip():
+            node.settle(results)
+        return Response(status_code=204)
+
+    @app.post("/act")
+    async def act(request: Request) -> Response:
+        form = {name: str(value) for name, value in (await request.form(max_files=0, max_fields=20)).items()}
+        page.check(form.get("csrf", ""))
+        done = await actions.in_thread(node, form)
+        if "hx-request" in request.headers:
+            return page.render("message.html", message=done.message, wrong=False)
+        back = actions.address(form, said=done.name)
+        return RedirectResponse(back, status_code=303)
+
+    @app.get("/explain")
+    def explain(request: Request, search_id: str, document: int, q: str = "", sort: str = "", n: int = 10) -> Response:
+        results = inside.known_list(node, search_id, asked_of(q, sort, n))
+        row = next((one for one in results.rows if one.id == document), None)
+        if row is None:
+            raise InputError("the list does not show this document any more; search again")
+        contributions = sorted(node.explain(results, document), key=lambda one: -abs(one.points))
+        shown = [one for one in contributions if one.points]
+        return page.render(_part(request, "explain"), row=row, contributions=shown, q=results.query)
+
+    @app.get("/preview")
+    def preview(request: Request, search_id: str, document: int, q: str = "", sort: str = "", n: int = 10) -> Response:
+        asked = asked_of(q, sort, n)
+        results = inside.known_list(node, search_id, asked)
+        found = inside.preview(node, results.search_id, asked, document)
+        lines = [search.marked(line.text, line.highlights) for line in found.lines]
+        return page.render(
+            _part(request, "preview"), document=found.document, text=Markup("\n").join(lines), complete=found.complete,
+            q=results.query,
+        )  # fmt: skip
+
+    @app.get("/favicon.ico")
+    def icon() -> Response:
+        return FileResponse(STATIC / "icon.svg")
+
+    @app.get("/opensearch.xml")
+    def opensearch() -> Response:
+        text = page.text("opensearch.xml", port=page.keys.port)
+        return Response(text, media_type="application/opensearchdescription+xml")
+
+
+def _part(request: Request, name: str) -> str:
+    """The template of a part of a page where htmx asks for it, else of a whole page around it."""
+    return f"{name}.html" if "hx-request" in request.headers else f"{name}_page.html"

@@ -1,0 +1,36 @@
+"""Roots as people name them: folders and files that are searched."""
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from foltr.errors import InputError
+
+
+def absolute(path: str | Path) -> str:
+    return os.path.abspath(Path(path).expanduser())  # noqa: PTH100 - links stay as they are
+
+
+def check_root(path: str) -> None:
+    try:
+        path.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InputError(f"{path!r}: the name is no UTF-8; add a folder above it") from None
+    if not Path(path).exists():
+        raise InputError(f"{path}: there is no such folder or file")
+
+
+def united(old: Sequence[str], new: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([*old, *new]))
+
+
+def bytes_below(folder: Path) -> int:
+    """The size of all files below a folder."""
+    total = 0
+    for name, _, files in os.walk(folder):
+        for file in files:
+            try:
+                total += (Path(name) / file).lstat().st_size
+            except FileNotFoundError:  # an index that is being written
+                continue
+    return total

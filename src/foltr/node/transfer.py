@@ -1,0 +1,152 @@
+"""Settings, memory and weights as one JSON file, to move them to another machine.
+
+A file that comes from elsewhere is checked as a whole before anything is written: sizes, types, finite numbers, known
+features, absolute paths. What would weaken the exclusion of secrets (`allow`) is not taken over, and the log of
+displayed lists does not travel: it stays on the machine on which it was recorded.
+"""
+
+import math
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+import msgspec
+
+from foltr.atomic import atomic_write, dump_json
+from foltr.errors import DataError
+from foltr.node import learning
+from foltr.node import settings as node_settings
+from foltr.node.learning import Weights
+from foltr.node.memory import Use, document_key, split_key
+from foltr.node.places import private_file
+from foltr.node.settings import Settings
+
+FORMAT = "foltr-node"
+_MAX_BYTES = 64_000_000
+_MAX_USES = 200_000
+_MAX_TEXT = 4_096  # characters of a path or a query
+
+
+class Choice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    typed: str
+    path: str
+    time: float
+    part: str = ""
+
+
+class Export(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    format: str
+    version: int
+    exported: str  # date
+    settings: dict[str, Any]
+    memory: tuple[Choice, ...]
+    weights: dict[str, Any] | None  # the version in use; None: the start weights
+
+
+class Content(NamedTuple):
+    """What a file brings, checked."""
+
+    settings: Settings  # without `allow`
+    uses: list[Use]  # in the order of time
+    weights: Weights | None
+    not_taken: tuple[str, ...]  # what `allow` had
+
+
+def write(path: Path, settings: Settings, uses: list[Use], weights: Weights | None) -> None:
+    """Writes the file, readable by its owner only."""
+    chosen = msgspec.to_builtins(settings)
+    memory = [
+        {"typed": one.typed, "path": key[0], "part": key[1], "time": one.time}
+        for one, key in ((use, split_key(use.document)) for use in uses)
+        if _is_text(key[0])
+    ]
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+    content = {"format": FORMAT, "version": 1, "exported": today, "settings": chosen, "memory": memory}
+    with atomic_write(path) as temporary:
+        private_file(temporary).write_text(
+            dump_json({**content, "weights": None if weights is None else msgspec.to_builtins(weights)}),
+            encoding="utf-8",
+        )
+
+
+def read(path: Path, moved: Mapping[str, str] | None = None) -> Content:
+    """Checked content of a file; `moved` names folders that have another path here (old -> new)."""
+    found = _decoded(path)
+    if found.format != FORMAT or found.version != 1:
+        raise DataError(f"{path}: format {found.format!r} version {found.version}; expected {FORMAT!r} version 1")
+    if len(found.memory) > _MAX_USES:
+        raise DataError(f"{path}: {len(found.memory):,} choices; at most {_MAX_USES:,} are read")
+    for number, one in enumerate(found.memory):
+        _check_choice(path, number, one)
+    content = {**found.settings, "allow": ()}
+    content["roots"] = tuple(_moved(one, moved or {}) for one in _roots(path, found.settings))
+    settings = node_settings.parse(msgspec.to_builtins(content), f"{path}: settings")
+    uses = [Use(one.typed, document_key(_moved(one.path, moved or {}), one.part), one.time) for one in found.memory]
+    weights = None
+    if found.weights is not None:
+        weights = learning.parse_weights(msgspec.json.encode(found.weights), where=f"{path}: weights")
+    return Content(settings, sorted(uses, key=lambda use: use.time), weights, _allowed(found.settings))
+
+
+def _decoded(path: Path) -> Export:
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise DataError(f"{path}: larger than {_MAX_BYTES // 10**6} MB; this is no export of a node")
+        return msgspec.json.decode(path.read_bytes(), type=Export)
+    except OSError as problem:
+        raise DataError(f"{path}: cannot be read ({problem.strerror})") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
+        raise DataError(f"{path}: is no export of a node ({problem}); write one with `foltr node export`") from None
+
+
+def _check_choice(path: Path, number: int, one: Choice) -> None:
+    place = f"{path}: memory[{number}]"
+    if not one.path.startswith("/") or ".." in PurePosixPath(one.path).parts or "\0" in one.path + one.part:
+        raise DataError(f"{place}: {one.path!r} is no absolute path of a file")
+    if not (math.isfinite(one.time) and 0 <= one.time < 1e11):
+        raise DataError(f"{place}: time {one.time} is no time in seconds since 1970")
+    if not one.typed or max(len(one.typed), len(one.path), len(one.part)) > _MAX_TEXT:
+        raise DataError(f"{place}: an empty query, or a text of more than {_MAX_TEXT:,} characters")
+
+
+def _roots(path: Path, settings: Mapping[str, Any]) -> list[str]:
+    roots = settings.get("roots", [])
+    if not isinstance(roots, list) or not all(isinstance(one, str) and len(one) <= _MAX_TEXT for one in roots):
+        raise DataError(f"{path}: settings.roots must be a list of paths")
+    if any(".." in PurePosixPath(one).parts or "\0" in one for one in roots):
+        raise DataError(f"{path}: settings.roots must be paths without `..`")
+    return roots
+
+
+def _allowed(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    allowed = settings.get("allow", [])
+    return tuple(str(one) for one in allowed) if isinstance(allowed, list) else ()
+
+
+def _moved(path: str, moved: Mapping[str, str]) -> str:
+    """A path with the first folder that was moved replaced."""
+    for old, new in moved.items():
+        beginning = old.rstrip("/")
+        if path == beginning or path.startswith(beginning + "/"):
+            return new.rstrip("/") + path[len(beginning) :]
+    return path
+
+
+def _is_text(path: str) -> bool:
+    """Whether a path has a form in JSON: a name that is no UTF-8 has none."""
+    try:
+        path.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> int:
+    """Writes lines to a file that its owner only can read; how many."""
+    written = 0
+    with atomic_write(path) as temporary, private_file(temporary).open("w", encoding="utf-8") as file:
+        for line in lines:
+            file.write(line.rstrip("\n") + "\n")
+            written += 1
+    return written

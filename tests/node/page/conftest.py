@@ -1,0 +1,80 @@
+"""A real node over real files, asked as a browser asks: docstrings of the standard library, mail, hostile files."""
+
+import os
+import shutil
+
+import pytest
+from page_client import PORT, Client, Server, desktop, write_docstrings, write_hostile
+
+import foltr.node
+from foltr.node.page.app import create_app
+from foltr.node.page.security import load_keys
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory):
+    """Folders of documents and the home of a node that has indexed them; tests copy the home."""
+    base = tmp_path_factory.mktemp("page")
+    write_docstrings(base / "docs")
+    write_hostile(base / "hostile")
+    with foltr.node.open(base / "home") as node:
+        node.add([base / "docs", base / "hostile"])
+        assert list(node.index())[-1].phase == "done"
+    return base
+
+
+@pytest.fixture
+def home(library, tmp_path):
+    shutil.copytree(library / "home", tmp_path / "home")
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def node(home):
+    with foltr.node.open(home) as opened:
+        yield opened
+
+
+@pytest.fixture
+def keys(home):
+    return load_keys(home / "config" / "page.json", PORT)
+
+
+@pytest.fixture
+def application(node, keys):
+    return create_app(node, keys, owner=lambda *_: os.getuid())
+
+
+@pytest.fixture
+def stranger(application):
+    """A client that knows nothing."""
+    with Client(application) as client:
+        yield client
+
+
+@pytest.fixture
+def browser_client(stranger, keys):
+    """A client that was let in."""
+    assert stranger.get("/", params={"token": keys.token}).status_code == 200
+    return stranger
+
+
+@pytest.fixture
+def opened(tmp_path, monkeypatch):
+    """An xdg-open that writes down what it gets, into a pipe that is read to its end."""
+    return desktop(tmp_path, monkeypatch.setenv)
+
+
+@pytest.fixture
+def serve(home):
+    """Starts servers that are ended after the test."""
+    started = []
+
+    def start(*options, **environment):
+        server = Server(home, *options, **environment)
+        started.append(server)
+        return server
+
+    yield start
+    for server in started:
+        server.end()

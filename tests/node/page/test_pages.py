@@ -1,0 +1,450 @@
+"""What the pages show and change, without a browser."""
+
+import contextlib
+import os
+import re
+import signal
+import sqlite3
+import time
+from xml.etree import ElementTree
+
+import httpx
+import pytest
+from page_client import form_of, numbers
+
+import foltr.node
+from foltr.errors import FoltrError, InputError
+from foltr.node.page import inside, install, pages, search
+from foltr.node.page.inside import Asked, Opening
+from foltr.node.page.serve import check_host
+
+
+def listed(client, **query):
+    return client.get("/", params=query).text
+
+
+# ---- search
+
+
+def test_the_query_is_in_address_title_and_box(browser_client):
+    text = listed(browser_client, q="json loads")
+    assert "<title>json loads – foltr</title>" in text
+    assert 'value="json loads"' in text
+    assert "<mark>json</mark>" in text
+
+
+def test_the_same_query_gives_the_same_bytes(browser_client):
+    assert listed(browser_client, q="thread") == listed(browser_client, q="thread")
+
+
+def test_rows_alone_are_the_rows_of_the_page(browser_client):
+    whole = listed(browser_client, q="calendar")
+    part = browser_client.get("/list", params={"q": "calendar"}, headers={"x-sequence": "7"})
+    assert numbers(part.text) == numbers(whole)
+    assert part.headers["x-sequence"] == "7"
+
+
+def test_newest_first(browser_client, node, library):
+    newest = library / "docs" / "json" / "loads.md"
+    rows = search.list_view(node, Asked("json", newest_first=True, limit=50)).rows
+    assert [row.day for row in rows] == sorted((row.day for row in rows), reverse=True)
+    assert {row.id for row in rows} == {row.id for row in search.list_view(node, Asked("json", limit=50)).rows}
+    assert newest.exists()
+
+
+def test_more_rows_begin_with_the_same_rows(browser_client):
+    few, many = listed(browser_client, q="the"), listed(browser_client, q="the", n=30)
+    assert numbers(many)[:10] == numbers(few)
+    assert len(numbers(many)) == 30
+    assert "n=20" in few
+
+
+def test_filters_have_the_counts_that_they_leave(browser_client, node):
+    text = listed(browser_client, q="hostile json")
+    view = search.list_view(node, Asked("hostile json"))
+    groups = {group.name: group.choices for group in search.filters(node, view.asked)}
+    assert {"Type", "Folder", "Person"} <= set(groups)
+    for choices in groups.values():
+        for one in choices:
+            assert len(search.list_view(node, Asked(one.query, limit=100)).rows) == one.documents, one
+    assert all(name in text for name in groups)
+
+
+def test_a_chosen_filter_can_be_removed(node):
+    view = search.list_view(node, Asked('type:markdown path:"/docs/json/" json'))
+    assert [one.name for one in view.chosen] == ["type:markdown", 'path:"/docs/json/"']
+    assert [one.query for one in view.chosen] == ['path:"/docs/json/" json', "type:markdown json"]
+
+
+def test_nothing_found_offers_a_way_on(browser_client):
+    text = listed(browser_client, q="type:pdf json")
+    assert "Search without the filter type:pdf" in text
+    assert "Why is my file not here?" in text
+    assert "Did you mean" in listed(browser_client, q="jsonn") or numbers(listed(browser_client, q="jsonn"))
+
+
+def test_why_is_my_file_not_here(browser_client, library):
+    for path, answer in (
+        (library / "docs" / "json" / "loads.md", "indexed"),
+        ("/etc/hostname", "outside"),
+        (library / "docs" / "gone.md", "absent"),
+    ):
+        assert f"<strong>{answer}</strong>" in browser_client.get("/why", params={"path": str(path)}).text
+
+
+def test_the_exact_contributions_add_up(browser_client):
+    text = listed(browser_client, q="json loads")
+    query = {**form_of(text), "document": numbers(text)[0]}
+    shown = browser_client.get("/explain", params=query, headers={"hx-request": "true"}).text
+    points = [float(one) for one in re.findall(r'<td class="n">([+-][\d.]+)</td></tr>', shown)]
+    assert sum(points[:-1]) == pytest.approx(points[-1], abs=1e-3)
+
+
+def test_the_list_of_a_page_from_before_a_restart_is_made_again(browser_client, node, opened, library):
+    text = listed(browser_client, q="hostile path:letter.txt")
+    node._lists.clear()
+    answer = browser_client.post("/act", data={**form_of(text), "open": numbers(text)[0]})
+    assert answer.status_code == 303
+    assert opened() == str(library / "hostile" / "letter.txt")
+    assert node.history()[0].choices[0].document == str(library / "hostile" / "letter.txt")
+
+
+def test_a_choice_is_not_kept_when_nothing_could_be_opened(browser_client, node, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    text = listed(browser_client, q="json")
+    answer = browser_client.post("/act", data={**form_of(text), "open": numbers(text)[0]})
+    assert answer.status_code == 400
+    assert [choice.withdrawn for choice in node.history()[0].choices] == [1]
+    assert not node.search("json").rows[0].remembered
+
+
+def test_the_description_for_browsers(browser_client):
+    root = ElementTree.fromstring(browser_client.get("/opensearch.xml").text)  # noqa: S314 - our own
+    (address,) = [one.get("template") for one in root if one.tag.endswith("Url")]
+    assert address == "http://127.0.0.1:8390/?q={searchTerms}"
+
+
+# ---- pins
+
+
+def pin(node, words, place):
+    row = search.list_view(node, Asked(words)).rows[place]
+    inside.state(node, inside.search(node, Asked(words)).search_id, row.id, "pinned")
+    return row
+
+
+def test_a_pin_is_durable_and_holds_for_its_query(home):
+    with foltr.node.open(home) as node:
+        row = pin(node, "json", 3)
+    with foltr.node.open(home) as node:
+        assert search.list_view(node, Asked("JSON  ")).rows[0].id == row.id
+        assert search.list_view(node, Asked("JSON")).rows[0].pinned
+        assert search.list_view(node, Asked("json -python")).rows[0].id != row.id
+        assert all(one.id != row.id for one in search.list_view(node, Asked("type:html json")).rows)
+
+
+def bytes_of(home):
+    return b"".join(file.read_bytes() for file in home.rglob("*") if file.is_file())
+
+
+@pytest.mark.parametrize("way", ["remove", "exclude", "delete", "forget", "take back"])
+def test_a_pin_leaves_no_bytes(home, node, library, way):
+    pin(node, "fractions zebra", 0)
+    assert b"fractions zebra" in bytes_of(home)
+    if way == "remove":
+        inside.remove(node, str(library / "docs"))
+    if way == "exclude":
+        inside.exclude(node, ["fractions/"])
+    if way == "delete":
+        inside.delete_everything_searched(node)
+    if way == "forget":
+        inside.forget(node)
+    if way == "take back":
+        (one,) = inside.statements(node)
+        inside.take_back_statement(node, one.query, one.document)
+    assert inside.statements(node) == []
+    assert b"fractions zebra" not in bytes_of(home)
+
+
+def test_other_pins_stay(node, library):
+    pin(node, "fractions", 1)
+    other = pin(node, "hostile", 1)
+    inside.remove(node, str(library / "docs"))
+    assert [one.query for one in inside.statements(node)] == ["hostile"]
+    assert search.list_view(node, Asked("hostile")).rows[0].id == other.id
+
+
+# ---- history, learning
+
+
+def test_history_is_deleted_by_time_and_all(browser_client, node, keys):
+    for words in ("json", "queue", "heapq"):
+        node.settle(node.search(words))
+    data = {"csrf": keys.form_token}
+    assert browser_client.post("/history/delete", data=data).status_code == 400
+    assert browser_client.post("/history/delete", data={**data, "since": "yesterday"}).status_code == 400
+    answer = browser_client.post("/history/delete", data={**data, "until": "2020-01-01"})
+    assert answer.headers["location"] == "/history?deleted=0"
+    number = node.history()[1].impression
+    browser_client.post("/history/delete", data={**data, "search": str(number)})
+    assert [one.query for one in node.history()] == ["heapq", "json"]
+    answer = browser_client.post("/history/delete", data={**data, "since": "2020-01-01"})
+    assert answer.headers["location"] == "/history?deleted=2"
+    node.settle(node.search("json"))
+    browser_client.post("/history/delete", data={**data, "everything": "yes"})
+    assert node.history() == []
+
+
+def test_the_curve_is_the_mean_of_the_last_openings():
+    openings = [Opening(float(i), 1 if i % 2 else 2, 0) for i in range(40)]
+    points = pages.curve(openings)
+    assert [one.reciprocal_rank for one in points[:3]] == [0.5, 1.0, 0.5]
+    assert [one.mean for one in points[:3]] == [0.5, 0.75, pytest.approx(2 / 3)]
+    assert points[-1].mean == 0.75
+    assert pages.curve([]) == []
+
+
+def test_going_back_to_a_version_that_is_not_there(browser_client, keys):
+    for version in ("7", "x", "-1"):
+        data = {"csrf": keys.form_token, "back_to": version}
+        assert browser_client.post("/learning", data=data).status_code == 400
+
+
+# ---- settings, forgetting
+
+
+def settings_form(client):
+    text = client.get("/settings").text
+    areas = dict(re.findall(r'<textarea id="(\w+)".*?>(.*?)</textarea>', text, re.DOTALL))
+    inputs = dict(re.findall(r'id="(workers|retention_days|language)".*?value="(.*?)"', text))
+    switches = dict.fromkeys(re.findall(r'name="(\w+)" value="on" checked', text), "on")
+    return {**areas, **inputs, **switches, "csrf": form_of(text)["csrf"]}
+
+
+def test_settings_are_saved(browser_client, node, library, home):
+    form = settings_form(browser_client)
+    assert form["roots"].splitlines() == [str(library / "docs"), str(library / "hostile")]
+    del form["learning"]
+    answer = browser_client.post("/settings", data={**form, "retention_days": "30", "roots": str(library / "docs")})
+    assert answer.headers["location"] == "/settings?saved=1"
+    assert node.settings.roots == (str(library / "docs"),)
+    assert node.settings.retention_days == 30
+    assert not node.settings.learning
+    assert numbers(listed(browser_client, q="hostile")) == []
+    with foltr.node.open(home) as again:
+        assert again.settings == node.settings
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [("roots", "notes", "relative"), ("roots", "/nowhere/at/all", "no such"), ("workers", "0", "workers"),
+     ("workers", "many", "workers"), ("retention_days", "-1", "retention_days"), ("retention_days", "", "whole")],
+)  # fmt: skip
+def test_wrong_settings_are_explained_and_change_nothing(browser_client, node, field, value, words):
+    before = node.settings
+    answer = browser_client.post("/settings", data={**settings_form(browser_client), field: value})
+    assert answer.status_code == 422
+    assert words in answer.text
+    assert node.settings == before
+
+
+def test_an_exclusion_removes_what_is_indexed(browser_client, node):
+    assert numbers(listed(browser_client, q="path:json json"))
+    browser_client.post("/settings", data={**settings_form(browser_client), "exclude": "json/\n*.log"})
+    assert node.settings.exclude == ("json/", "*.log")
+    assert numbers(listed(browser_client, q="path:json json")) == []
+
+
+def test_forgetting_needs_the_words_and_erases(browser_client, node, keys, home):
+    node.settle(node.search("json loads"))
+    for words in ("", "forget", "yes"):
+        answer = browser_client.post("/forget", data={"csrf": keys.form_token, "confirmation": words})
+        assert answer.status_code == 422
+    assert node.status().documents > 0
+    answer = browser_client.post("/forget", data={"csrf": keys.form_token, "confirmation": "Forget me "})
+    assert "Erased" in answer.text
+    assert node.status().documents == 0
+    assert node.history() == []
+    assert browser_client.get("/").status_code == 200
+    found = [file for file in home.rglob("*") if file.is_file() and b"json loads" in file.read_bytes()]
+    assert found == []
+
+
+def test_what_leaves_is_nothing_and_files_are_listed(browser_client, home):
+    text = browser_client.get("/leaves").text
+    assert '<p class="answer">Nothing.</p>' in text
+    assert "log.sqlite" in text
+    assert "settings.toml" in text
+
+
+# ---- serving
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.0.1", "::", "example.org", "", "127.0.0.1.example.org"])  # noqa: S104
+def test_other_addresses_than_loopback_are_refused(host):
+    with pytest.raises(InputError, match="ssh"):
+        check_host(host)
+
+
+@pytest.fixture
+def let_in():
+    """Clients that know the token of a server."""
+    clients = []
+
+    def enter(server):
+        client = httpx.Client(base_url=server.base, timeout=30)
+        clients.append(client)
+        assert client.get(server.address).status_code == 200
+        return client
+
+    yield enter
+    for client in clients:
+        client.close()
+
+
+def test_the_server_listens_on_loopback_only_and_tells_nobody_the_token(serve, home):
+    import psutil
+
+    server = serve("--no-index")
+    process = psutil.Process(server.process.pid)
+    listening = [one for one in process.net_connections() if one.status == psutil.CONN_LISTEN]
+    assert {one.laddr.ip for one in listening} == {"127.0.0.1"}
+    token = server.address.partition("token=")[2]
+    assert token not in " ".join(process.cmdline())
+    for file in [home / "config" / "page.json", *(home / "data").iterdir()]:
+        assert file.stat().st_mode & 0o077 == 0, file
+
+
+def test_a_second_serve_prints_the_address_again(serve, let_in):
+    first = serve("--no-index")
+    second = serve("--no-index", port=first.port)
+    assert second.address == first.address
+    assert second.process.wait(30) == 0
+    assert let_in(first).get("/").status_code == 200
+
+
+def test_a_port_that_is_taken_is_explained(home):
+    import socket
+    import subprocess
+    import sys
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        command = [
+            sys.executable,
+            "-m",
+            "foltr",
+            "node",
+            "serve",
+            "--no-browser",
+            "--port",
+            str(taken.getsockname()[1]),
+        ]
+        found = subprocess.run(
+            command, env={**os.environ, "FOLTR_NODE_HOME": str(home)}, capture_output=True, text=True
+        )
+    assert found.returncode == 2
+    assert "--port" in found.stderr
+
+
+def test_ending_the_server_leaves_no_process_and_no_token(serve, home):
+    import psutil
+
+    server = serve()
+    children = psutil.Process(server.process.pid).children(recursive=True)
+    assert children
+    server.process.send_signal(signal.SIGTERM)
+    server.process.wait(30)
+    _, alive = psutil.wait_procs(children, timeout=30)
+    assert alive == []
+    assert not (home / "data" / "page_running.json").exists()
+    assert not (home / "data" / "open_page.html").exists()
+
+
+@pytest.mark.parametrize("during", ["typing", "opening", "learning"])
+def test_kill_9_and_a_restart(serve, let_in, home, during, tmp_path):
+    """What was acknowledged is there after a restart, and the page works with the cookie of before."""
+    import psutil
+    from page_client import desktop
+
+    variables = {}
+    read = desktop(tmp_path, variables.__setitem__)
+    server = serve(**variables)
+    children = psutil.Process(server.process.pid).children(recursive=True)
+    client = let_in(server)
+    acknowledged = []
+    for words in ("json", "queue", "heapq", "thread", "calendar") * (3 if during == "learning" else 1):
+        text = client.get("/", params={"q": words}).text
+        form = form_of(text)
+        assert client.post("/settle", data=form).status_code == 204
+        if during == "typing":
+            acknowledged.append(words)
+            client.get("/list", params={"q": words[:3]})
+            continue
+        assert client.post("/act", data={**form, "open": numbers(text)[1]}).status_code == 303
+        acknowledged.append((words, read()))
+    server.kill()
+    _, alive = psutil.wait_procs(children, timeout=30)
+    assert alive == []
+    again = serve(port=server.port, **variables)
+    assert again.port == server.port
+    assert client.get("/", params={"q": "json"}).status_code == 200
+    with foltr.node.open(home) as node:
+        history = node.history(limit=100)
+        if during == "typing":
+            assert sorted(one.query for one in history) == sorted(acknowledged)
+        else:
+            chosen = [(one.query, choice.document) for one in history for choice in one.choices]
+            assert sorted(chosen) == sorted(acknowledged)
+            assert node.search("json").rows[0].remembered
+        if during == "learning":
+            assert node.versions()
+        assert node.status().documents > 0
+    text = client.get("/", params={"q": "tempfile"}).text
+    assert client.post("/act", data={**form_of(text), "open": numbers(text)[0]}).status_code == 303
+    assert read()
+
+
+def test_nobody_is_contacted_by_the_server(serve, let_in):
+    import psutil
+
+    server = serve()
+    client = let_in(server)
+    process = psutil.Process(server.process.pid)
+    for words in ("json", "queue http://example.org", "from:ada@example.org"):
+        client.get("/", params={"q": words})
+        for one in [process, *process.children(recursive=True)]:
+            remote = {place.raddr.ip for place in one.net_connections() if place.raddr}
+            assert remote <= {"127.0.0.1"}
+
+
+def test_an_index_of_another_version_is_explained_until_it_is_rebuilt(serve, let_in, home):
+    (index,) = home.glob("cache/index-*/index.sqlite")
+    with contextlib.closing(sqlite3.connect(index)) as connection:
+        connection.execute("PRAGMA user_version = 9999")
+    before = let_in(serve("--no-index")).get("/", params={"q": "json"})
+    assert before.status_code == 503
+    assert "index again" in before.text
+    client = let_in(serve())
+    last = time.monotonic() + 120
+    while (found := client.get("/", params={"q": "json"})).status_code == 503 and time.monotonic() < last:
+        assert "Traceback" not in found.text
+    assert numbers(found.text)
+
+
+# ---- installing
+
+
+def test_unit_and_desktop_entry(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    places = install.install(8400, home="/home/me/my node")
+    unit, entry = places.unit.read_text(), places.entry.read_text()
+    assert "--port 8400 --no-browser" in unit
+    assert 'Environment="FOLTR_NODE_HOME=/home/me/my node"' in unit
+    assert "Nice=" in unit
+    assert "[Desktop Entry]" in entry
+    assert '"FOLTR_NODE_HOME=/home/me/my node"' in entry
+    assert install.remove() == list(places)
+    assert install.remove() == []
+    with pytest.raises(FoltrError, match="line breaks"):
+        install.install(8400, home="/home/me\nExecStart=/bin/attack")
