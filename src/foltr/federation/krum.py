@@ -31,12 +31,25 @@ _COLUMNS = 1024  # of the matrix product at a time: no second copy of all update
 _ROUNDING = 1e-13  # of the squared lengths: squared distances below this are rounding of the product
 
 
+REQUIREMENT = "n - m - 2 >= 1 and m < n / 2"  # of a score
+
+
+def max_byzantine(n: int) -> int:
+    """The largest number of attackers that leaves a score a neighbour, and is a minority."""
+    return min(minority(n), n - 3)
+
+
+def has_ties(n: int, num_byzantine: int) -> bool:
+    """A score of one neighbour: two nearest neighbours of each other always tie."""
+    return n - num_byzantine - 2 < 2
+
+
 class Krum(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="krum"):
     """The delta with the smallest score."""
 
     sees: ClassVar[Literal["sum", "single"]] = "single"
     translation_equivariant: ClassVar[bool] = True
-    requirement: ClassVar[str] = "n - m - 2 >= 1 and m < n / 2"
+    requirement: ClassVar[str] = REQUIREMENT
 
     def __call__(self, values: Array, weights: Array, *, num_byzantine: int) -> Array:
         rows, _, num_byzantine = finite_rows(values, weights, num_byzantine, aggregation.all_finite)
@@ -45,11 +58,8 @@ class Krum(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="k
         selected: Array = rows[np.argmin(_scores(rows, num_byzantine))].copy()
         return selected
 
-    def max_byzantine(self, n: int) -> int:
-        return min(minority(n), n - 3)
-
-    def has_ties(self, n: int, num_byzantine: int) -> bool:
-        return n - num_byzantine - 2 < 2
+    max_byzantine = staticmethod(max_byzantine)
+    has_ties = staticmethod(has_ties)
 
 
 class MultiKrum(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="multi_krum"):
@@ -57,7 +67,7 @@ class MultiKrum(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fie
 
     sees: ClassVar[Literal["sum", "single"]] = "single"
     translation_equivariant: ClassVar[bool] = True
-    requirement: ClassVar[str] = "n - m - 2 >= 1 and m < n / 2"
+    requirement: ClassVar[str] = REQUIREMENT
 
     def __call__(self, values: Array, weights: Array, *, num_byzantine: int) -> Array:
         rows, _, num_byzantine = finite_rows(values, weights, num_byzantine, aggregation.all_finite)
@@ -67,11 +77,8 @@ class MultiKrum(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fie
             aggregation.mean_of_rows(rows, best, mean)
         return mean
 
-    def max_byzantine(self, n: int) -> int:
-        return min(minority(n), n - 3)
-
-    def has_ties(self, n: int, num_byzantine: int) -> bool:
-        return n - num_byzantine - 2 < 2
+    max_byzantine = staticmethod(max_byzantine)
+    has_ties = staticmethod(has_ties)
 
 
 class Bulyan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="bulyan"):

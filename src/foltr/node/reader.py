@@ -12,10 +12,11 @@ from foltr.node import memory, vocabulary
 from foltr.node.candidates import Candidates
 from foltr.node.conditions import Words, field_check, seconds_of
 from foltr.node.query import Clause, Query
+from foltr.node.sequences import joined
 from foltr.node.spelling import Vocabulary
 from foltr.node.store import Store
 from foltr.text import analysis
-from foltr.text.fields import FIELDS, Collection, QueryText, Term, Tokens
+from foltr.text.fields import Collection, QueryText, Term, Tokens
 from foltr.types import Array
 
 _MAX_HELD = 2_000_000  # words: 8 MB
@@ -79,15 +80,12 @@ class Reader:
         while self._held > _MAX_HELD and len(self._sequences) > 1:
             _, (words, _) = self._sequences.popitem(last=False)
             self._held -= len(words)
-        words = np.concatenate([np.zeros(0, np.int32), *(words for words, _ in found)])
-        return Tokens(words, np.cumsum(np.concatenate([np.zeros(1, np.int64), *(lengths for _, lengths in found)])))
+        return joined(found)
 
     def _hold(self, numbers: list[int]) -> None:
-        words, offsets = self.store.tokens(numbers)
-        for place, number in enumerate(numbers):
-            ends = offsets[place * len(FIELDS) : (place + 1) * len(FIELDS) + 1]
-            self._sequences[number] = words[ends[0] : ends[-1]].copy(), np.diff(ends)
-            self._held += int(ends[-1] - ends[0])
+        for number, (words, lengths) in zip(numbers, self.store.sequences(numbers), strict=True):
+            self._sequences[number] = words, lengths
+            self._held += len(words)
 
     def documents_of(self, key: str) -> list[int]:
         """The number of a document by its key; none when it is not indexed."""

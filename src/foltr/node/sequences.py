@@ -5,9 +5,11 @@ two bytes, and the few beyond stand at the end with four. Not compressed: zlib w
 hundred sequences, and unpacking took most of that time.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 
-from foltr.text.fields import FIELDS
+from foltr.text.fields import FIELDS, Tokens
 from foltr.types import Array
 
 _BEYOND = 0xFFFF  # in place of a number that needs four bytes
@@ -30,3 +32,10 @@ def decode(content: bytes) -> tuple[Array, Array]:
     if len(beyond):
         words[small == _BEYOND] = beyond
     return words, lengths
+
+
+def joined(decoded: Iterable[tuple[Array, Array]]) -> Tokens:
+    """Sequences of several documents, one after the other."""
+    every = list(decoded)
+    lengths = np.concatenate([np.zeros(1, np.int64), *(lengths for _, lengths in every)])
+    return Tokens(np.concatenate([np.zeros(0, np.int32), *(words for words, _ in every)]), np.cumsum(lengths))

@@ -123,12 +123,13 @@ class Store:
 
     def tokens(self, ids: Sequence[int]) -> Tokens:
         """The word sequences of documents, in the order of the ids; one that is gone has no words."""
+        return sequences.joined(self.sequences(ids))
+
+    def sequences(self, ids: Sequence[int]) -> list[tuple[Array, Array]]:
+        """The same one by one: words, and lengths of the fields."""
         content = dict(self._rows("SELECT document, content FROM sequences WHERE document IN ({})", ids))
         empty = (np.zeros(0, np.int32), np.zeros(len(FIELDS), np.int64))
-        decoded = [sequences.decode(content[one]) if one in content else empty for one in map(int, ids)]
-        lengths = np.concatenate([np.zeros(1, np.int64), *(lengths for _, lengths in decoded)])
-        words = np.concatenate([np.zeros(0, np.int32), *(words for words, _ in decoded)])
-        return Tokens(words, np.cumsum(lengths))
+        return [sequences.decode(content[one]) if one in content else empty for one in map(int, ids)]
 
     def documents(self, ids: Sequence[int]) -> list[Document]:
         """What is shown of documents, in the order of the ids; those that are gone are left out."""

@@ -31,8 +31,8 @@ class Occurrences(NamedTuple):
 def find(query: QueryText, tokens: Tokens, stop_count: int) -> Occurrences:
     """All occurrences in the documents of `tokens`."""
     shape = (len(tokens.offsets) // len(FIELDS), len(FIELDS))
-    counted = np.zeros(len(tokens.words) + 1, dtype=np.int64)  # [i] words before place i
-    np.cumsum(tokens.words >= stop_count, out=counted[1:])
+    counted = np.zeros(len(tokens.words) + 1, dtype=np.int32)  # [i] words before place i
+    np.cumsum((tokens.words >= stop_count).view(np.int8), dtype=np.int32, out=counted[1:])
     places = _hits(query, tokens.words)
     groups = np.searchsorted(tokens.offsets, places, side="right") - 1
     with_stop = any(len(term.words) and term.words[0] < stop_count for term in query.terms)
@@ -65,7 +65,7 @@ def _hits(query: QueryText, words: Array) -> Array:
         return np.flatnonzero(_contains(asked, words))
     table = np.zeros(int(asked[-1]) + 2, dtype=bool)  # several times faster than a search for each word
     table[asked] = True
-    return np.flatnonzero(table[np.minimum(words, len(table) - 1)])
+    return np.flatnonzero(table.take(words, mode="clip"))  # beyond the table is its last entry, which nobody asked for
 
 
 def _contains(rising: Array, values: Array) -> Array:
