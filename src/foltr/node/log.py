@@ -328,7 +328,7 @@ def _list(connection: sqlite3.Connection, impression: int) -> tuple[str | None, 
 
 
 def _feature_set(connection: sqlite3.Connection, names: tuple[str, ...]) -> int:
-    text = json.dumps(list(names))
+    text = json.dumps(list(names), allow_nan=False)
     digest = hashlib.sha256(text.encode()).digest()
     connection.execute("INSERT OR IGNORE INTO feature_sets (digest, names) VALUES (?, ?)", (digest, text))
     return int(connection.execute("SELECT id FROM feature_sets WHERE digest = ?", (digest,)).fetchone()[0])

@@ -245,7 +245,7 @@ def ubi_queries(log: Log) -> Iterator[str]:
         yield json.dumps({
             "application": APPLICATION, "query_id": _query_id(number), "user_query": shown.query or "",
             "timestamp": _timestamp(shown.time), "object_id_field": "path", "query_response_hit_ids": hits,
-        })  # fmt: skip
+        }, allow_nan=False)  # fmt: skip
 
 
 def ubi_events(log: Log) -> Iterator[str]:
@@ -260,7 +260,7 @@ def ubi_events(log: Log) -> Iterator[str]:
         yield json.dumps({
             "application": APPLICATION, "action_name": "click", "query_id": _query_id(number),
             "timestamp": _timestamp(time), "event_attributes": attributes | ({"withdrawn": True} if withdrawn else {}),
-        })  # fmt: skip
+        }, allow_nan=False)  # fmt: skip
 
 
 def object_id(key: str | None) -> str:

@@ -107,4 +107,4 @@ def _toml(value: Any) -> str:
     """A value as TOML; JSON strings are TOML strings, except that TOML refuses an unescaped DEL."""
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_toml, value)) + "]"
-    return json.dumps(value, ensure_ascii=True).replace("\x7f", "\\u007f")
+    return json.dumps(value, ensure_ascii=True, allow_nan=False).replace("\x7f", "\\u007f")

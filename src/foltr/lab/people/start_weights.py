@@ -90,14 +90,14 @@ def main() -> None:
         "version": 0, "kind": "linear", "features": listed(with_hand_weights(fit(every))), "date": today,
         "from": "start", "fitted": origin,
     }  # fmt: skip
-    write_text(SHIPPED, json.dumps(content, indent=1) + "\n")
+    write_text(SHIPPED, json.dumps(content, indent=1, allow_nan=False) + "\n")
     without = {
         left_out: listed(
             with_hand_weights(fit([one for name, found in searches.items() if name != left_out for one in found]))
         )
         for left_out in CORPORA
     }
-    write_text(LEFT_OUT, json.dumps({"fitted": origin, "without": without}, indent=1) + "\n")
+    write_text(LEFT_OUT, json.dumps({"fitted": origin, "without": without}, indent=1, allow_nan=False) + "\n")
 
 
 if __name__ == "__main__":

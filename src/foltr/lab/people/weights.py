@@ -47,7 +47,7 @@ def _read(listed: list[dict[str, Any]]) -> Weights:
 
 def digest(weights: Weights) -> str:
     """Changes with the weights: stored runs of other weights do not count."""
-    content = json.dumps([weights.names, weights.values.tolist()])
+    content = json.dumps([weights.names, weights.values.tolist()], allow_nan=False)
     return hashlib.sha256(content.encode()).hexdigest()[:8]
 
 

@@ -58,7 +58,9 @@ class Following:
             pass
 
     def _start(self) -> None:
-        arguments = json.dumps({name: str(getattr(self._places, name)) for name in ("config", "data", "cache")})
+        arguments = json.dumps(
+            {name: str(getattr(self._places, name)) for name in ("config", "data", "cache")}, allow_nan=False
+        )
         self._child = subprocess.Popen(
             [sys.executable, "-m", __name__, arguments],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0,
@@ -122,7 +124,7 @@ def _tell(record: dict[str, Any]) -> None:
         return
     _last.update(record)
     with contextlib.suppress(OSError):  # nobody listens any more; standard input ends too
-        sys.stdout.write(json.dumps(record) + "\n")
+        sys.stdout.write(json.dumps(record, allow_nan=False) + "\n")
         sys.stdout.flush()
 
 
