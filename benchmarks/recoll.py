@@ -180,8 +180,13 @@ def node(work: Path, queries: list[Known]) -> dict[str, Any]:
 
 def ask(home: str, documents: str) -> None:
     """In a process of its own, so that its memory is that of a serving node."""
+    import msgspec
+
     import foltr.node
     from foltr.node import learning
+    from foltr.node.manners import return_memory
+
+    return_memory()
 
     queries = json.load(sys.stdin)
     began = time.perf_counter()
@@ -192,9 +197,10 @@ def ask(home: str, documents: str) -> None:
             began = time.perf_counter()
             found = [row.path for row in opened.search(text, limit=10).rows]
             rows["start weights"].append([found, time.perf_counter() - began])
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        only = (learning.WeightedFeature("bm25", "range", 1.0),)
-        learning.adopt(opened._log, learning.Weights(0, "linear", only, "start"))
+        memory = resident_mb()
+        start = learning.start_weights()
+        only = tuple(msgspec.structs.replace(one, weight=float(one.name == "bm25")) for one in start.features)
+        learning.adopt(opened._log, msgspec.structs.replace(start, features=only))
         for text in queries:
             rows["BM25, one field"].append([[row.path for row in opened.search(text, limit=10).rows], 0.0])
     for lists in rows.values():
@@ -211,6 +217,12 @@ def figures(queries: list[Known], lists: list[tuple[list[str], float]]) -> dict[
         out[f"se_{kind}"] = statistics.stdev(ranks) / len(ranks) ** 0.5
     spent = sorted(seconds * 1e3 for _, seconds in lists)
     return out | {"median_ms": statistics.median(spent), "p95_ms": spent[int(0.95 * len(spent))]}
+
+
+def resident_mb() -> float:
+    """Of this process now; its peak would include that of the process which started it."""
+    pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+    return pages * resource.getpagesize() / 1e6
 
 
 def timed(command: list[str], environment: dict[str, str] | None = None) -> tuple[float, float]:
