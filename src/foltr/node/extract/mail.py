@@ -1,7 +1,7 @@
 """Mail: EML files, messages of a Maildir, and mbox files, which are read message by message.
 
-Headers are taken as they stand and decoded here: the header objects of `email.policy.default` parse a forged list of
-addresses in quadratic time and raise on some, and cost more than the rest of a message.
+Headers are taken as they stand and decoded here: the header objects of `email.policy.default` parse every address
+again, also of a forged header, where plain text is enough to search.
 """
 
 import email.header
