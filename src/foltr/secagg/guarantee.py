@@ -1,0 +1,45 @@
+"""How many honest vectors are in every sum that a client lets the server open, from public numbers alone.
+
+The server is malicious and works with up to the share `corrupt` of ALL registered clients, wherever they are asked.
+A cohort is the whole registry up to `LARGEST_COHORT` clients; above that, the two halves of the registry take turns and
+every colluder is counted into the half that is asked. A client demands that members and survivors number at least
+`min_clients`, so the colluders' vectors subtracted, `honest` vectors remain. Clients derive these numbers from their
+own registry; they never take them from a request.
+
+A client's noise is a share for `honest` contributors: the colluders' shares are known to the server.
+"""
+
+import math
+from typing import NamedTuple
+
+from foltr.errors import SpecError
+
+FEWEST = 3  # of two, each would learn the other's vector from the sum
+LARGEST_COHORT = 1000
+_ROUNDING = 1e-9  # a tenth of 1,000 is 100 in spite of rounding
+
+
+class Guarantee(NamedTuple):
+    cohort: int  # clients that a round asks
+    min_clients: int  # members, and survivors, that every client demands
+    colluders: int  # that work for the server, all of them in the cohort
+    honest: int  # vectors, and shares of noise, in every sum that is opened
+
+
+def guarantee(registered: int, *, dropouts: float, corrupt: float) -> Guarantee:
+    """The guarantee of a federation; refused where it would be none."""
+    for name, share in (("dropouts", dropouts), ("corrupt", corrupt)):
+        if not 0 <= share < 1:
+            raise SpecError(f"{name}={share}; use a share from 0 to below 1")
+    if registered < FEWEST:
+        raise SpecError(f"{registered} clients; a sum needs at least {FEWEST}")
+    cohort = registered if registered <= LARGEST_COHORT else registered // 2
+    colluders = max(1, math.ceil(corrupt * registered - _ROUNDING))
+    min_clients = max(FEWEST, cohort - math.ceil(dropouts * cohort - _ROUNDING))
+    honest = min_clients - colluders
+    if honest < 2:
+        raise SpecError(
+            f"{registered} clients of which {colluders} may work for the server and sums of {min_clients} leave "
+            f"{max(honest, 0)} honest in a sum; use more clients, or lower shares of dropouts and corrupt ones"
+        )
+    return Guarantee(cohort, min_clients, colluders, honest)
