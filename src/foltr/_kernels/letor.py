@@ -125,15 +125,14 @@ def _query_id(text: Array, at: int) -> tuple[int, int, bool]:
 
 @inlined
 def _digits(text: Array, at: int, value: int) -> tuple[int, int]:
-    """A number continued by the digits from `at` on, and how many there are."""
-    count = 0
+    """A number continued by the digits from `at` on, and the byte after them."""
     while True:
-        digit = text[at + count] - _ZERO
+        digit = text[at] - _ZERO
         if digit < 0 or digit > 9:
             break
         value = value * 10 + digit
-        count += 1
-    return value, count
+        at += 1
+    return value, at
 
 
 class Form(NamedTuple):
@@ -213,16 +212,22 @@ def scan(
                 return row, at, line, TWICE, started
             seen[feature] = line + 1
             at += 1
+            given += 1
+            if text[at] == _ZERO and text[at + 1] == _SPACE:  # most values of a sparse collection, and set already
+                at += 1
+                continue
             # the common case: digits and perhaps a dot
             first = at
             negative = text[at] == _MINUS
             if negative:
                 at += 1
-            mantissa, whole = _digits(text, at, 0)
-            at, places = at + whole, 0
+            began, places = at, 0
+            mantissa, at = _digits(text, at, 0)
+            whole = at - began
             if text[at] == _DOT:
-                mantissa, places = _digits(text, at + 1, mantissa)
-                at += 1 + places
+                began = at + 1
+                mantissa, at = _digits(text, began, mantissa)
+                places = at - began
             if _ends(text[at]) and 0 < whole + places <= _DIGITS:
                 value = float(mantissa)
                 if places > 0:
@@ -240,7 +245,6 @@ def scan(
                 if math.isinf(np.float32(value)):
                     return row, at, line, IS_INFINITE, first
             features[row, feature - 1] = value
-            given += 1
         if form.dense and given != width:
             return row, at, line, WRONG_COUNT, at
         while text[at] != _LINE:
