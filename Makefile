@@ -1,6 +1,8 @@
 # Plain Python 3.11+ and make; everything else is installed into .venv at first use.
 PYTHON ?= python3
 BIN := .venv/bin
+# test files side by side, one worker a core
+PYTEST := -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile
 export FOLTR_DATA ?= $(wildcard $(abspath ../shared/data))
 
 .PHONY: demo test check slow lowest bench clean
@@ -9,7 +11,7 @@ demo: .venv/installed
 	$(BIN)/foltr demo
 
 test: .venv/installed check
-	$(BIN)/python -m pytest
+	$(BIN)/python $(PYTEST)
 
 check: .venv/installed
 	$(BIN)/ruff check .
@@ -17,11 +19,11 @@ check: .venv/installed
 	$(BIN)/mypy
 
 slow: .venv/installed
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python $(PYTEST) -m slow
 
 # the lowest numba of the declared range
 lowest: .venv-lowest/installed
-	.venv-lowest/bin/python -m pytest tests/golden tests/core/test_engines.py tests/core/test_intrinsics.py
+	.venv-lowest/bin/python $(PYTEST) tests/golden tests/core/test_engines.py tests/core/test_intrinsics.py
 
 bench: .venv/installed
 	$(BIN)/foltr bench
