@@ -90,6 +90,9 @@ def test_a_change_on_the_way_is_noticed(changed):
 def test_missing_boxes_a_strangers_name_and_a_stranger_are_refused():
     with pytest.raises(SpecError, match="damaged"):
         open_group(GROUP._replace(boxes=GROUP.boxes[:2]), IDENTITIES[1], PLAN)
+    for epoch in (0, -1, 2**70):
+        with pytest.raises(SpecError, match="damaged"):
+            open_group(GROUP._replace(epoch=epoch), IDENTITIES[1], PLAN)
     with pytest.raises(SpecError, match="expected 'clinics'"):
         open_group(GROUP._replace(name="banks"), IDENTITIES[1], PLAN)
     with pytest.raises(SpecError, match="no member of the group 'clinics'"):

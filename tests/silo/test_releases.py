@@ -8,7 +8,7 @@ from foltr.errors import DataError, PrivacyError, SpecError
 from foltr.privacy.ledger import spent_by
 from foltr.silo.owners import serve_releases
 from foltr.silo.protocol import ask_counts, ask_top, relay
-from foltr.silo.releases import load_releases, release, save_releases
+from foltr.silo.releases import load_releases, release, release_to_file, save_releases, statistics_to_file
 from foltr.silo.sketches import hash_terms, sketch_documents
 
 NAMES = [f"{number}.txt" for number in range(5)]
@@ -76,6 +76,34 @@ def test_after_a_restart_the_same_question_has_the_same_answer(tmp_path):
     assert np.array_equal(*answers)
     tops = [relay(ask_top(asker(ASKS), TARGET, "fever", top=3), serve_releases(OWNS, one)) for one in (FIRST, loaded)]
     assert tops[0].result.found.documents.tolist() == tops[1].result.found.documents.tolist()
+
+
+def test_a_release_is_on_disk_before_it_can_be_served(tmp_path):
+    file = tmp_path / "released.npz"
+    first = release_to_file(file, exact(TEXTS), NAMES, epsilon=0.5)
+    again = release_to_file(file, exact(TEXTS), NAMES, epsilon=0.5)
+    assert np.array_equal(first.sketch.cells, again.sketch.cells)
+    edited = release_to_file(file, exact(EDITED), NAMES, epsilon=0.5, budget=1.0)
+    assert load_releases(file).times.tolist() == edited.times.tolist() == [1, 1, 2, 1, 1]
+    with pytest.raises(PrivacyError, match="nothing was released"):
+        release_to_file(file, exact(TEXTS), NAMES, epsilon=0.5, budget=1.0)
+    assert load_releases(file).times.tolist() == [1, 1, 2, 1, 1]
+
+
+def test_statistics_are_drawn_once_whatever_restarts(tmp_path):
+    from foltr.silo.statistics import release_statistics
+
+    words, documents = counts()
+    file = tmp_path / "statistics.bin"
+
+    def draw():
+        return release_statistics(documents, words, FAMILY, noise="noisy", epsilon=1.0)
+
+    first, again = (statistics_to_file(file, draw) for _ in range(2))
+    assert all(np.array_equal(one, other) for one, other in zip(first, again, strict=True))
+    file.write_bytes(b"no table")
+    with pytest.raises(DataError, match="holds no statistics"):
+        statistics_to_file(file, draw)
 
 
 def test_files_that_hold_no_releases_are_refused(tmp_path):

@@ -14,7 +14,6 @@ one file at once.
 Differs from the paper: it limits nobody.
 """
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ import msgspec
 
 from foltr.atomic import write_text
 from foltr.errors import DataError, PrivacyError, SpecError, StorageError
+from foltr.silo.storage import sync_folder
 
 VERSION = 1
 DAY = 86_400
@@ -122,8 +122,4 @@ def _store(allowance: Allowance) -> None:
         return
     stored = _Stored(VERSION, allowance.context.hex(), allowance.accounts)
     write_text(allowance.file, msgspec.json.encode(stored).decode())
-    folder = os.open(allowance.file.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)  # the new name of the file, too, survives a power cut
-    finally:
-        os.close(folder)
+    sync_folder(allowance.file)

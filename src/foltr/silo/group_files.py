@@ -16,6 +16,7 @@ import msgspec
 from foltr.atomic import write_text
 from foltr.errors import DataError, StorageError
 from foltr.silo.keys import Group, GroupPlan, Identity, Member, Membership, Opened, new_identity, open_group
+from foltr.silo.storage import sync_folder
 
 MAX_BYTES = 1 << 22  # of a group
 _SECRET_DIGITS = 64
@@ -74,6 +75,7 @@ def open_delivered(content: bytes, identity: Identity, plan: GroupPlan, newest_f
     member, opened = open_group(decode_group(content), identity, plan, before)
     newest[plan.name] = _Newest(opened.epoch, opened.context.hex())
     write_text(newest_file, msgspec.json.encode(newest).decode())
+    sync_folder(newest_file)
     return member
 
 

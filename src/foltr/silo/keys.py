@@ -41,6 +41,7 @@ from foltr.secagg.crypto import (
 from foltr.silo.sketches import KEY_BYTES, new_key
 
 PROTOCOL, VERSION = "foltr-silo", 2
+MAX_EPOCH = 2**32
 _NEW_GROUP = "ask its maker for a new one"
 
 
@@ -129,7 +130,7 @@ def make_group(plan: GroupPlan, maker: Identity, *, epoch: int, key: bytes | Non
     """
     if public(maker).signing != plan.maker:
         raise SpecError(f"this party is not the maker of the group {plan.name!r}; only its maker can make it")
-    if epoch < 1:
+    if not 1 <= epoch <= MAX_EPOCH:
         raise SpecError(f"epoch = {epoch}; the first group of a plan has epoch 1, a later one a higher number")
     chosen, salt = key or new_key(), new_secret()
     context = _context(VERSION, plan, epoch, salt)
@@ -205,7 +206,7 @@ def _require_as_planned(group: Group, plan: GroupPlan) -> None:
             f"the members of the group {group.name!r} are not the agreed ones: {len(strangers)} unexpected, "
             f"{len(missing)} missing; agree on the list again, then {_NEW_GROUP}"
         )
-    if len(group.boxes) != len(group.members) or len(group.salt) != SECRET:
+    if len(group.boxes) != len(group.members) or len(group.salt) != SECRET or not 1 <= group.epoch <= MAX_EPOCH:
         raise SpecError(f"the group {group.name!r} is damaged; ask its maker for it again")
 
 

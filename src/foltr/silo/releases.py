@@ -9,7 +9,9 @@ answer, today and after a restart. `release` takes the owner's documents as they
     deleted     its cells go, its charges stay: should it come back, it goes on from there
 
 A version is a digest of the exact sketch of a document, which is all that a release depends on. Beyond the budget a
-document is not released again, and nothing is written. The file holds digests of exact counts: it is the owner's own.
+document is not released again, and nothing is written. `release_to_file` stores a release before anybody can be
+answered from it: noise that was served and lost would be drawn again, and two draws are averaged. The file holds
+digests of exact counts: it is the owner's own.
 
 Adversary: whoever gets answers, and the server with a colluding member. Unit word, adjacency zero-out (`noise`).
 
@@ -17,15 +19,17 @@ Differs from the paper: it draws noise for every answer and counts no releases.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from foltr.atomic import atomic_write
 from foltr.errors import DataError, PrivacyError, SpecError
-from foltr.silo import noise, storage
+from foltr.silo import messages, noise, storage
 from foltr.silo.sketches import Sketch, require_same_shape
+from foltr.silo.statistics import StatisticsTable
 from foltr.types import Array
 
 _ROUNDING = 1 + 1e-9
@@ -73,11 +77,41 @@ def release(
     return Releases(exact._replace(cells=cells), epsilon, tuple(names), versions, times, deleted)
 
 
+def release_to_file(
+    path: Path, exact: Sketch, names: Sequence[str], *, epsilon: float, budget: float | None = None
+) -> Releases:
+    """The releases in a file after these documents, stored before they are returned; noise of the operating system."""
+    before = load_releases(path) if path.exists() else None
+    releases = release(exact, names, before, epsilon=epsilon, budget=budget)
+    save_releases(path, releases)
+    return releases
+
+
+def statistics_to_file(path: Path, release_table: Callable[[], StatisticsTable]) -> StatisticsTable:
+    """The table of word statistics in a file; drawn by `release_table` and stored only where there is none.
+
+    A second table of the same documents would be a second release: to tell new statistics, use a new file and charge
+    its event again (`owners.with_statistics`).
+    """
+    if path.exists():
+        try:
+            return messages.statistics_table(messages.decode(path.read_bytes(), messages.StatisticsAnswer))
+        except DataError as problem:
+            raise DataError(f"{path} holds no statistics ({problem}); restore it from a copy") from None
+    table = release_table()
+    with atomic_write(path) as temporary:
+        temporary.write_bytes(messages.encode(messages.statistics_answer(table)))
+    storage.sync_folder(path)
+    return table
+
+
 def save_releases(path: Path, releases: Releases) -> int:
     """Written atomically and synchronised; returns the bytes on disk."""
     about = {"epsilon": releases.epsilon, "names": list(releases.names), "deleted": releases.deleted}
     more = {"versions": releases.versions, "times": releases.times}
-    return storage.save(path, releases.sketch, about=about, more=more)
+    size = storage.save(path, releases.sketch, about=about, more=more)
+    storage.sync_folder(path)
+    return size
 
 
 def load_releases(path: Path) -> Releases:

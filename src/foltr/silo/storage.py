@@ -6,6 +6,7 @@ orders are compared with the header.
 """
 
 import json
+import os
 import zipfile
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -38,6 +39,15 @@ def save(
         arrays = {"entries": sketch.entries, "sizes": sketch.sizes, "limits": sketch.limits, "members": members}
     described = {} if about is None else {"about": _as_array(about)}
     return write_arrays(path, {"header": _as_array(header), **described, **arrays, **(more or {})})
+
+
+def sync_folder(path: Path) -> None:
+    """The name of a file that was just written, too, survives a power cut."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def _as_array(content: dict[str, Any]) -> Array:
