@@ -12,7 +12,8 @@ noised cells with the version of the document (`releases`): all answers together
 and is charged. `paper` follows from a secret, the document and the question (kind and columns).
 
 Protected by `one_shot`, against whoever gets answers: whether one occurrence of one word is in one document (unit
-`word`, adjacency zero-out: the occurrence is taken away, length and number of documents stay as they are).
+`word`, adjacency zero-out: the occurrence is taken away, the documents stay). Lengths are another release
+(`statistics`).
 
 Sensitivity. A term has one column in each row, so one occurrence changes one cell of every row, by one: z cells of a
 whole sketch, an L1 norm of exactly z. An answer shows one cell of every row; an asker of the word itself sees all z of
