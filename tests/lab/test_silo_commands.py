@@ -53,6 +53,7 @@ def test_a_word_finds_its_documents_the_best_first(command, built):
         "     1  a.txt",
         "     1  b.txt",
         "Of 100,000 words about 2 other words have the same columns.",
+        "Exact counts: epsilon infinite against the asker (unit word, zero-out adjacency).",
     ]
 
 
@@ -132,7 +133,10 @@ def test_real_rows_out_of_range_are_refused(refused, built):
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        (["--noise", "some"], "there are none, paper, per_query, one_shot"),
+        (["--noise", "some"], "there are none, paper, one_shot"),
+        (["--noise", "per_query"], "averaged away by asking again"),
+        (["--statistics", "some"], "there are exact, noisy"),
+        (["--statistics-epsilon", "0"], "use a number above 0"),
         (["--epsilon", "0"], "use a number above 0"),
         (["--loss", "best"], "there are pointwise"),
     ],
@@ -164,7 +168,15 @@ def small(monkeypatch, tmp_path):
 def test_the_demo_for_people(command):
     answer = command("silo", "demo", "--queries", 30, "--parties", 2)
     assert answer.code == 0, answer.err
-    for part in ("Party 1 asks party 2", "The server sees", "paper", "CS-F-LTR", "pooled", "Local to CS-F-LTR"):
+    for part in (
+        "Party 1 asks party 2",
+        "The server sees",
+        "paper",
+        "CS-F-LTR",
+        "pooled",
+        "Local to CS-F-LTR",
+        "A simulation",
+    ):
         assert part in answer.out
 
 
@@ -173,12 +185,15 @@ def test_the_demo_for_programs_shows_the_leak_and_every_regime(command):
     result = strict_json(command("silo", "demo", "--queries", 30, "--parties", 2, "--json").out)
     question, training = result["question"], result["training"]
     assert question["server"]["contains_term"] is False
+    assert question["server"]["contains_columns"] is False
     assert [one["real_rows"] for one in question["owner"]] == [2, 3, 4, 5]
     kinds = {one["noise"]: one for one in question["noise"]}
     assert kinds["paper"]["answer"] != kinds["none"]["answer"]
     assert kinds["paper"]["after_the_attack"] == kinds["none"]["after_the_attack"]  # whatever the draw was
     assert [kinds[name]["epsilon"] for name in ("none", "paper")] == ["infinite", "infinite"]
-    assert [kinds[name]["epsilon"] for name in ("per_query", "one_shot")] == pytest.approx([0.5, 0.5], rel=0.01)
+    assert kinds["one_shot"]["epsilon"] == pytest.approx(0.5, rel=0.01)
+    assert all(one["same_when_asked_again"] for one in kinds.values())
+    assert training["simulation"] is True
     assert list(training["regimes"]) == list(TITLES)
     assert all(len(row["parties"]) == 2 for row in training["regimes"].values())
     assert {one["verdict"] for one in training["changes"]} <= {"gains", "loses", "same"}
@@ -194,4 +209,22 @@ def test_the_demo_says_the_same_every_time(command):
 def test_training_with_one_shot_noise_states_its_epsilon(command):
     more = ("--parties", 2, "--queries", 30, "--noise", "one_shot", "--epsilon", 4, "--real-rows", 10)
     result = strict_json(command("silo", "train", "docstrings", *more, "--json").out)
-    assert result["epsilon"] == pytest.approx(4, rel=0.01)
+    assert result["epsilon"]["answers"] == pytest.approx(4, rel=0.01)
+    assert result["epsilon"]["total"] == result["epsilon"]["statistics"] == "infinite"
+    noisy = ("--statistics", "noisy", "--statistics-epsilon", 2)
+    result = strict_json(command("silo", "train", "docstrings", *more, *noisy, "--json").out)
+    assert result["epsilon"]["total"] == pytest.approx(6, rel=0.01)
+    assert (result["epsilon"]["unit"], result["epsilon"]["adjacency"]) == ("word", "zero-out")
+
+
+def test_a_sketch_of_an_earlier_version_is_refused_with_what_to_do(built, refused):
+    import json
+
+    import numpy as np
+
+    sketch, key = built
+    with np.load(sketch) as file:
+        inside = {name: file[name] for name in file.files}
+    header = json.loads(bytes(inside["header"])) | {"version": 1}
+    np.savez(sketch, **inside | {"header": np.frombuffer(json.dumps(header).encode(), np.uint8)})
+    assert "build the sketch again with this version of foltr" in refused("silo", "query", sketch, "rash", "--key", key)

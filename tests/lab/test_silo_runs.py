@@ -8,6 +8,7 @@ from laboratory import singles, strict_json, the_run
 
 from foltr.errors import SpecError
 from foltr.lab.silo import runs as silo_runs
+from foltr.lab.silo.card import card_of
 from foltr.lab.silo.projection import separation
 from foltr.lab.silo.training import TITLES
 from foltr.lab.spec.parse import plan
@@ -71,10 +72,39 @@ def test_a_finished_run_has_a_card_and_a_page(tmp_path, command):
     assert command("run", spec, "--out", tmp_path / "runs").code == 0
     run = the_run(tmp_path / "runs")
     card = command("privacy", "card", run)
-    assert "epsilon 3 in total" in " ".join(card.out.split())
+    said = " ".join(card.out.split())
+    assert "all answers together cost epsilon 3 against a member that asks" in said
+    assert "zero-out adjacency" in said
+    assert "Answers and statistics together: epsilon infinite" in said
+    assert "is a simulation" in said
     assert command("report", run, "--to", tmp_path / "page.html").code == 0
     assert "Sketches with noise added once" in (tmp_path / "page.html").read_text()
     assert command("privacy", "audit", run).code == 2
+
+
+@pytest.mark.parametrize(
+    ("noise", "statistics", "total"),
+    [("none", "exact", "infinite"), ("paper", "noisy", "infinite"), ("one_shot", "exact", "infinite"),
+     ("one_shot", "noisy", 4.5)],
+)  # fmt: skip
+def test_every_figure_of_a_card_has_adversary_unit_and_adjacency(noise, statistics, total):
+    silo = {"kind": "train", "noise": noise, "epsilon": 3.0, "statistics": statistics, "statistics_epsilon": 1.5}
+    (setting,) = plan(TRAIN | {"silo": silo}).settings
+    card = card_of(setting)
+    assert {one["id"]: one["epsilon"] for one in card["adversaries"]} == {
+        "recipients": total, "server": None, "server-member": total,
+    }  # fmt: skip
+    assert all((one["unit"], one["adjacency"]) == ("word", "zero-out") for one in card["adversaries"])
+    for sentence in card["sentences"][:3]:
+        assert "against a member that asks" in sentence
+        assert "(zero-out adjacency)" in sentence
+
+
+def test_fresh_noise_is_refused_with_its_reason(tmp_path, command):
+    for old in ("per_query", "cells"):
+        answer = command("run", written(tmp_path, TRAIN | {"silo": {"kind": "train", "noise": old}}))
+        assert answer.code == 2
+        assert "averaged away by asking again; use one_shot" in " ".join(answer.err.split())
 
 
 def test_retrieval_is_measured_on_synthetic_documents(tmp_path, command):

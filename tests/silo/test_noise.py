@@ -13,7 +13,7 @@ from silos import FAMILY, seeded, sketches
 from foltr.errors import SpecError
 from foltr.lab.audit.epsilon import Trials, lower_bound
 from foltr.privacy.accounting import epsilon, pure_epsilon
-from foltr.silo.noise import VARIANTS, event_of, from_system, laplace, perturb, perturb_sketch
+from foltr.silo.noise import VARIANTS, check_noise, event_of, from_system, laplace, paper_draws, perturb_sketch
 from foltr.silo.sketches import Sketch, family, hash_terms
 
 TRIALS, SMALL = 10_000, family(bytes(32), rows=4, columns=5)
@@ -30,10 +30,18 @@ def test_numbers_of_the_system_are_uniform_and_new_every_time():  # false alarm 
     assert not np.any(one == other)
 
 
-@pytest.mark.parametrize(("variant", "different"), [("none", 0), ("paper", 1), ("per_query", 30), ("one_shot", 0)])
-def test_how_many_draws_an_answer_takes(variant, different):
-    added = perturb(np.zeros(30, np.int32), variant, 0.01, seeded(4))
-    assert len(set(added[added != 0])) == pytest.approx(different, abs=1 if different > 1 else 0)  # two may be equal
+def test_the_papers_draw_is_one_for_a_document_and_a_question_and_stays():
+    columns, other = np.arange(30), np.arange(30)[::-1]
+    draws = paper_draws(4000, "count", columns, 0.5, bytes(32))
+    assert kstest(draws, law(scale=2.0).cdf).pvalue > 1e-3  # false alarm 1 in 1,000, seed fixed
+    assert np.array_equal(draws, paper_draws(4000, "count", columns, 0.5, bytes(32)))
+    assert np.array_equal(draws[:9], paper_draws(9, "count", columns, 0.5, bytes(32)))
+    for what, asked, secret in (
+        ("top", columns, bytes(32)),
+        ("count", other, bytes(32)),
+        ("count", columns, b"x" * 32),
+    ):
+        assert not np.any(draws == paper_draws(4000, what, asked, 0.5, secret))
 
 
 @given(
@@ -63,42 +71,36 @@ def likelihoods(reported, having, lacking):
     return rather.reshape(len(reported), -1).sum(axis=1)
 
 
-def answers(variant, uniforms, stated=STATED):
-    """The word's own cells as 10,000 answers show them, of both datasets."""
-    columns = hash_terms(["fever"], SMALL).columns[0]
-    cells = [dataset[np.arange(SMALL.rows), columns] for dataset in neighbouring_datasets()]
-    return cells, [perturb(np.tile(one, (TRIALS, 1)), variant, stated, uniforms) for one in cells]
-
-
-@pytest.mark.parametrize("seed", [1, 2])
-def test_trials_cannot_refute_noise_in_every_cell(seed):
-    """The bound is right but for 1 in 10,000; it is above half of epsilon, so the trials see most there is to see."""
-    cells, reported = answers("per_query", seeded(seed))
-    trials = Trials(*(likelihoods(one, *cells) for one in reported))
-    assert STATED / 2 < lower_bound(trials, confidence=1 - 1e-4) <= STATED
+def released(stated, uniforms):
+    """10,000 released sketches of each of both datasets."""
+    many = [
+        Sketch("count", sketches(["x"], SMALL).shape, np.tile(dataset, (TRIALS, 1, 1)))
+        for dataset in neighbouring_datasets()
+    ]
+    return [perturb_sketch(one, stated, uniforms).cells for one in many]
 
 
 def test_trials_refute_noise_that_is_not_sized_for_all_rows():
     """Independent draws of the paper's scale 1 / epsilon in each of four cells: epsilon is four times the stated."""
-    cells, reported = answers("per_query", seeded(3), stated=STATED * SMALL.rows)
-    trials = Trials(*(likelihoods(one, *cells) for one in reported))
+    reported = released(STATED * SMALL.rows, seeded(3))
+    trials = Trials(*(likelihoods(one, *neighbouring_datasets()) for one in reported))
     assert STATED < lower_bound(trials, confidence=1 - 1e-4) <= STATED * SMALL.rows
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_trials_cannot_refute_a_sketch_of_one_shot_noise(seed):
-    """All cells are looked at; the same odds."""
-    uniforms, reported = seeded(seed), []
-    for dataset in neighbouring_datasets():
-        many = Sketch("count", sketches(["x"], SMALL).shape, np.tile(dataset, (TRIALS, 1, 1)))
-        reported.append(perturb_sketch(many, STATED, uniforms).cells)
-    trials = Trials(*(likelihoods(one, *neighbouring_datasets()) for one in reported))
+    """All cells are looked at, so all answers together. The bound is right but for 1 in 10,000; it is above half of
+    epsilon, so the trials see most there is to see."""
+    trials = Trials(*(likelihoods(one, *neighbouring_datasets()) for one in released(STATED, seeded(seed))))
     assert STATED / 2 < lower_bound(trials, confidence=1 - 1e-4) <= STATED
 
 
 def test_trials_refute_the_papers_epsilon():
     """One difference of two cells settles it: epsilon is beyond all that 10,000 trials can show."""
-    (having, lacking), reported = answers("paper", seeded(1))
+    columns = hash_terms(["fever"], SMALL).columns[0]
+    having, lacking = (dataset[np.arange(SMALL.rows), columns] for dataset in neighbouring_datasets())
+    draws = [paper_draws(TRIALS, "count", columns, STATED, secret)[:, None] for secret in (b"a" * 32, b"b" * 32)]
+    reported = [np.tile(cells, (TRIALS, 1)) + drawn for cells, drawn in zip((having, lacking), draws, strict=True)]
     place = np.flatnonzero(np.diff(having) != np.diff(lacking))[0]
     trials = Trials(*(np.round(one[:, place + 1] - one[:, place]) for one in reported))
     best_possible = math.log(TRIALS / 2 / 10)
@@ -131,8 +133,13 @@ def test_one_sketch_alone_gets_noise_too():
 
 
 @pytest.mark.parametrize(
-    ("variant", "stated"), [("some", 1.0), ("per_query", 0.0), ("per_query", -1.0), ("paper", math.inf)]
+    ("variant", "stated"), [("some", 1.0), ("one_shot", 0.0), ("one_shot", -1.0), ("paper", math.inf)]
 )
 def test_impossible_noise_is_refused(variant, stated):
-    with pytest.raises(SpecError, match=r"there are none, paper, per_query, one_shot|use a number above 0"):
-        perturb(np.zeros(3), variant, stated)
+    with pytest.raises(SpecError, match=r"there are none, paper, one_shot|use a number above 0"):
+        check_noise(variant, stated)
+
+
+def test_fresh_noise_is_gone_and_says_why():
+    with pytest.raises(SpecError, match="averaged away by asking again; use one_shot"):
+        check_noise("per_query", 1.0)

@@ -1,6 +1,7 @@
 """Parties that learn from each other through sketches."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,12 +11,12 @@ from test_regimes import topical
 from foltr.errors import SpecError
 from foltr.lab.silo.evaluation import score_metrics
 from foltr.lab.silo.training import MAIN, TITLES, compare
-from foltr.silo import noise
-from foltr.silo.parties import Setup, build_federation, divide_queries, prepare, shared_statistics, spent
-from foltr.silo.protocol import ask_count, ask_counts, relay
+from foltr.silo import messages, noise
+from foltr.silo.parties import Setup, build_federation, divide_queries, prepare, spent
+from foltr.silo.protocol import Target, ask_counts, relay
 from foltr.silo.training import REGIMES, Sgd
 from foltr.text import lexical
-from foltr.text.counts import counts_of
+from foltr.text.counts import counts_of, statistics, take
 from foltr.text.features import exact, of_query
 
 TINY = {"parties": 3, "queries": 20, "columns": 400, "top": 20, "top_k": 12, "num_negatives": 20}
@@ -69,7 +70,7 @@ def test_shares_of_nobody_are_tested_on_and_nothing_else():
     learnt = [*ready.pairs.own, *ready.pairs.cross, ready.pairs.pooled]
     assert all(alone.held.documents[one.pairs.documents].max(initial=0) < 2 for one in learnt)
     assert all(alone.held.queries[one.pairs.queries].max(initial=0) < 2 for one in learnt)
-    reported = shared_statistics(alone)[1]
+    reported = alone.reported[1].statistics
     assert reported.documents == sum(len(mine) for mine in alone.owned) < len(alone.corpus.ids)
 
 
@@ -121,23 +122,58 @@ def test_every_regime_learns_something(prepared):
 
 @pytest.mark.parametrize("kind", noise.VARIANTS)
 def test_many_counts_at_once_are_what_one_query_each_would_return(kind):
-    """With noise that is too small to matter, but paid for all the same."""
-    federated = federation(noise=kind, epsilon=1e6, real_rows=7)
-    owner, asker, word = federated.bodies[1], federated.askers[0], federated.words[3]
-    after, reported = ask_counts(owner, asker, word, np.arange(9))
-    one_by_one = []
-    for document in range(9):
-        exchange = relay(ask_count(asker, word, document), owner)
-        owner = exchange.owner
-        one_by_one.append(exchange.result.estimate)
-    assert reported == pytest.approx(one_by_one, abs=1e-3)
-    assert np.array_equal(after.ledger.counts, owner.ledger.counts)
+    federated = federation(noise=kind, real_rows=7)
+    owner, word = federated.bodies[1], federated.words[3]
+    query = partial(ask_counts, federated.askers[0], Target(owner.membership.place, "body"), word)
+    together = relay(query(np.arange(9)), owner).result.estimates
+    one_by_one = [relay(query(np.array([document])), owner).result.estimates[0] for document in range(9)]
+    assert together.tolist() == one_by_one
 
 
-def test_answers_are_paid_for(plain, prepared):
+def test_answers_and_statistics_are_paid_for(plain, prepared):
     assert prepared is not None
-    assert spent(plain) == math.inf
-    assert spent(federation(noise="one_shot", epsilon=0.5)) == pytest.approx(0.5, rel=0.01)
+    assert spent(plain) == (math.inf, math.inf, math.inf)
+    noisy = federation(noise="one_shot", epsilon=0.5, statistics="noisy", statistics_epsilon=2.0)
+    assert spent(noisy) == pytest.approx((0.5, 2.0, 2.5), rel=0.01)
+
+
+def test_exact_statistics_make_valid_noise_of_answers_infinite_in_total():
+    figures = spent(federation(noise="one_shot", epsilon=0.5))
+    assert figures.answers == pytest.approx(0.5, rel=0.01)
+    assert figures.statistics == figures.total == math.inf
+
+
+def test_exact_tables_are_the_statistics_of_all_documents(plain):
+    theirs = np.concatenate(plain.owned)
+    for counted, reported in zip((plain.counted.title, plain.counted.body), plain.reported, strict=True):
+        truth = statistics(take(counted, theirs))
+        assert reported.statistics.documents == truth.documents
+        assert np.array_equal(reported.statistics.document_frequency, truth.document_frequency)
+        assert np.array_equal(reported.lengths[theirs], counted.lengths[theirs])
+
+
+def test_noise_in_the_statistics_reaches_the_features(plain, prepared):
+    """A word's noise has scale 4 at epsilon 1: the features of cross-party pairs differ, those of tests as well."""
+    noisy = federation(statistics="noisy")
+    off = noisy.reported[1].statistics.document_frequency - plain.reported[1].statistics.document_frequency
+    assert 2 < np.abs(off).mean() / 3 < 8  # three parties, each of scale 4 and mean size 4, some cancel
+    assert not np.array_equal(prepare(noisy).tests[0].features, prepared.tests[0].features)
+
+
+def test_no_party_gets_the_words_of_another():
+    """Every document has a word of its own. Before, every asker had all words as decoys: 160 that only others have."""
+    texts = topical()
+    own_words = texts._replace(bodies=tuple(f"{body} secret{place}" for place, body in enumerate(texts.bodies)))
+    federated = build_federation(own_words, Setup(**TINY), key=KEY, uniforms=seeded(1))
+    fields = federated.counted.title, federated.counted.body
+    for mine, asker in zip(federated.owned, federated.askers, strict=True):
+        own = set(np.concatenate([take(one, mine).terms for one in fields]).tolist())
+        foreign = {word for number, word in enumerate(federated.words) if number not in own}
+        assert len(foreign) >= 160
+        assert not foreign & set(asker.decoys)
+    for owner in (*federated.titles, *federated.bodies):
+        content = messages.encode(messages.statistics_answer(owner.statistics))
+        assert b"secret" not in content
 
 
 def test_a_party_alone_has_nobody_to_ask():

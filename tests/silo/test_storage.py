@@ -99,7 +99,11 @@ def with_sizes(sketch, size):
 @pytest.mark.parametrize(
     ("said", "change"),
     [
-        ("version 2; expected 'rtk', version 1", {"header": {"version": 2}}),
+        (
+            "version 1; expected 'rtk', version 2: give another file, or build the sketch again",
+            {"header": {"version": 1}},
+        ),
+        ("version 3; expected 'rtk', version 2", {"header": {"version": 3}}),
         ("holds 'sketch'", {"header": {"kind": "sketch"}}),
         ("no known variant", {"header": {"variant": "best"}}),
         ("no known variant", {"header": {"top": "many"}}),

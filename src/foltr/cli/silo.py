@@ -15,8 +15,12 @@ app = typer.Typer(no_args_is_help=True, help="Organisations with their own docum
 Key = Annotated[Path, typer.Option("--key", help="File of the hash key that the parties share.", show_default=False)]
 Parties = Annotated[int, typer.Option("--parties", min=1, help="Number of organisations.")]
 Queries = Annotated[int, typer.Option("--queries", min=1, help="Maximum number of training queries.")]
-Noise = Annotated[str, typer.Option("--noise", help="Of answers: none, paper, per_query or one_shot.")]
-Epsilon = Annotated[float, typer.Option("--epsilon", help="Of an answer (one_shot: of all answers) for one word.")]
+Noise = Annotated[str, typer.Option("--noise", help="Of answers: none, paper or one_shot.")]
+Epsilon = Annotated[float, typer.Option("--epsilon", help="Of one word, all answers together (one_shot).")]
+Statistics = Annotated[str, typer.Option("--statistics", help="Of words and lengths: exact or noisy.")]
+StatisticsEpsilon = Annotated[
+    float, typer.Option("--statistics-epsilon", help="Of one word, where statistics are noisy.")
+]
 
 _out = Console()
 _err = Console(stderr=True)
@@ -30,7 +34,7 @@ def demo(
 ) -> None:
     """Four parties on Python's docstrings: a query, who sees what, and all regimes.
 
-    Takes about a minute.
+    A simulation in one process, about a minute. Key and noise follow from a seed.
     """
     from foltr.lab.silo.demo import one_question
 
@@ -53,7 +57,10 @@ def build(
     ] = None,
     json_: Json = False,
 ) -> None:
-    """Sketch a folder of texts for queries of other parties; writes a new key if needed."""
+    """Sketch a folder of texts for queries; writes a new key if needed.
+
+    The sketch has exact counts. It is the owner's own, like the texts.
+    """
     from foltr.silo.folders import build as sketch_folder
     from foltr.silo.folders import names_file
 
@@ -64,9 +71,13 @@ def build(
     _say(
         f"{to}: {built.documents:,} documents, {built.words:,} words, {built.bytes:,} bytes; answers up to {built.top}"
     )
-    _say(f"{names_file(to)}: the names of the documents; do not share it")
+    _say(f"{names_file(to)}: the names of the documents")
+    _say(
+        "Both hold exact counts and names: epsilon infinite against whoever gets them. They are yours like the texts; "
+        "do not share them."
+    )
     if built.new_key:
-        _say(f"{key}: a new key; share it only with the parties that may query")
+        _say(f"{key}: a new key; whoever has it can name terms by trying words. Members get it sealed, in a group")
 
 
 @app.command("query")
@@ -80,7 +91,10 @@ def query(
     ] = None,
     json_: Json = False,
 ) -> None:
-    """List the documents that have a word most often, and the query's anonymity set."""
+    """List the documents that have a word most often, and the query's anonymity set.
+
+    Owner and asker are both here; exact counts, no epsilon.
+    """
     from foltr.silo.folders import ask
     from foltr.silo.leakage import describe_anonymity
 
@@ -99,6 +113,7 @@ def query(
     if not found.complete:
         _say("No row stores the complete list of this word: there may be more documents.")
     _say(f"Of 100,000 words {describe_anonymity(answer.result.anonymity_set_size)}.")
+    _say("Exact counts: epsilon infinite against the asker (unit word, zero-out adjacency).")
 
 
 class Training(NamedTuple):
@@ -109,6 +124,8 @@ class Training(NamedTuple):
     queries: Queries = 200
     noise: Noise = "none"
     epsilon: Epsilon = 0.5
+    statistics: Statistics = "exact"
+    statistics_epsilon: StatisticsEpsilon = 1.0
     real_rows: Annotated[int, typer.Option("--real-rows", min=1, help="Rows of 30 with the word's columns.")] = 30
     loss: Annotated[str, typer.Option("--loss", help="pointwise, pairwise or listwise.")] = "pointwise"
     language: Annotated[str, typer.Option("--language", help="Of stop words and stems.")] = "english"
@@ -121,10 +138,14 @@ class Training(NamedTuple):
 @app.command("train")
 @with_options(Training)
 def train(chosen: Training) -> None:
-    """Compare BM25, Local, Local+, Global, CS-F-LTR, FPDGD and pooled rankers."""
-    _check(chosen.noise, chosen.epsilon, chosen.loss)
+    """Compare BM25, Local, Local+, Global, CS-F-LTR, FPDGD and pooled rankers.
+
+    A simulation in one process: key and noise follow from the seed.
+    """
+    _check(chosen)
     given = chosen._asdict()
     setup = {name: given[name] for name in ("parties", "queries", "noise", "epsilon", "real_rows")}
+    setup |= {name: given[name] for name in ("statistics", "statistics_epsilon")}
     setup |= {"sgd": {"loss": chosen.loss}, "words": {name: given[name] for name in ("language", "stem", "stop")}}
     result = _trained(_federation(chosen.corpus, seed=chosen.seed, **setup))
     if chosen.json_:
@@ -133,15 +154,19 @@ def train(chosen: Training) -> None:
     _show_training(result)
 
 
-def _check(noise: str, epsilon: float, loss: str) -> None:
+def _check(chosen: Training) -> None:
     """Before anything is read."""
     from foltr.errors import SpecError
-    from foltr.silo.noise import check_noise
+    from foltr.silo.noise import check_epsilon, check_noise
+    from foltr.silo.statistics import KINDS
     from foltr.silo.training import LOSSES
 
-    check_noise(noise, epsilon)
-    if loss not in LOSSES:
-        raise SpecError(f"no loss {loss!r}; there are {', '.join(LOSSES)}")
+    check_noise(chosen.noise, chosen.epsilon)
+    check_epsilon(chosen.statistics_epsilon)
+    if chosen.statistics not in KINDS:
+        raise SpecError(f"no statistics {chosen.statistics!r}; there are {', '.join(KINDS)}")
+    if chosen.loss not in LOSSES:
+        raise SpecError(f"no loss {chosen.loss!r}; there are {', '.join(LOSSES)}")
 
 
 def _federation(name: str, *, seed: int = 1, **setup: Any) -> Any:
@@ -174,23 +199,25 @@ def _show_question(result: dict[str, Any]) -> None:
     for name, count, truth in zip(*asker.values(), strict=True):
         answer.add_row(name, f"{count:g}" if count == truth else f"{count:g} (true count {truth})")
     _out.print(answer)
-    columns = " ".join(map(str, server["columns"][:8]))
+    columns = " ".join(map(str, result["columns"][:8]))
     sizes = " and ".join(f"{size:,}" for size in server["bytes"])
-    _say(f"\nThe server sees, with five real rows: two messages of {sizes} bytes,")
-    _say(f"columns {columns} ... and cells.\n")
-    _say("The owner has the key and can try every word of a vocabulary.")
+    _say(f"\nThe server sees, with five real rows: two sealed messages of {sizes} bytes,")
+    _say("who asks whom, and when. With a member that colludes it sees what the member sees.\n")
+    _say(f"The owner opens the columns {columns} ...; it has the key")
+    _say("and can try every word of a vocabulary.")
     guesses = _table(("real rows", "other candidates", "expected", "first guess"))
     for one in result["owner"]:
         others = (f"{one['candidates'] - 1:,}", _about(one["anonymity_set_size"]))
         guesses.add_row(str(one["real_rows"]), *others, one["first"])
     _out.print(guesses)
     _say("Without other candidates, whoever has the key can identify the term.\n")
-    table = _table(("noise", "true count", "answer", "after the attack", "epsilon of a word"))
+    table = _table(("noise", "true count", "answer", "again", "after the attack", "epsilon of a word"))
     for one in result["noise"]:
-        figures = (f"{one[name]:.1f}" for name in ("answer", "after_the_attack"))
-        table.add_row(one["noise"], str(one["true_count"]), *figures, _figure(one["epsilon"]))
+        figures = [f"{one[name]:.1f}" for name in ("answer", "after_the_attack")]
+        again = "the same" if one["same_when_asked_again"] else "another"
+        table.add_row(one["noise"], str(one["true_count"]), figures[0], again, figures[1], _figure(one["epsilon"]))
     _out.print(table)
-    _say("")
+    _say("Epsilon: of all answers, against the asker, for one occurrence of one word (zero-out).\n")
 
 
 def _show_training(result: dict[str, Any]) -> None:
@@ -206,7 +233,12 @@ def _show_training(result: dict[str, Any]) -> None:
     _out.print(table)
     _say("One run. gains, loses: the 95 % interval of a party's change excludes 0.")
     _say("BM25: title and body as one field, stop words removed, stems; k1 = 1.2, b = .75.")
-    _say(f"Noise: {result['noise']}; largest epsilon of a word: {_figure(result['epsilon'])}.")
+    answers, statistics, total = (_figure(result["epsilon"][name]) for name in ("answers", "statistics", "total"))
+    _say(
+        f"Noise of answers: {result['noise']}; statistics: {result['statistics']}. Largest epsilon of a word against a"
+    )
+    _say(f"member that asks (zero-out): answers {answers}, statistics {statistics}, together {total}.")
+    _say("A simulation: key and noise follow from the seed, so it protects nothing itself.")
 
 
 def _table(names: tuple[str, ...]) -> Table:

@@ -1,5 +1,9 @@
 """A folder of text files as one sketch file, and queries to it: what `foltr silo build` and `query` do.
 
+The sketch holds exact counts: whoever has the file can read every number of it, key or not, and whoever has the key too
+can test words against it. Its epsilon is infinite; it is the owner's own, like the documents. `query` is the owner
+asking itself, through the sealed messages that another member would send (`protocol`), in one process.
+
 The lists are of the variant `sampled` (`rtk`), the only one that distinguishes a word that no document has from a word
 whose list is not stored: an empty answer is then meaningful. The documents' names are in a second file, which the owner
 does not share; the key is in a third.
@@ -20,13 +24,13 @@ from typing import NamedTuple
 from foltr.atomic import write_text
 from foltr.errors import DataError, InputError, SpecError, StorageError
 from foltr.silo import rtk, storage
-from foltr.silo.protocol import TopResult, ask_top, make_asker, make_owner, relay
+from foltr.silo.keys import group_in_process
+from foltr.silo.owners import NoiseChoice, make_owner
+from foltr.silo.protocol import Target, TopResult, ask_top, make_asker, relay
 from foltr.silo.sketches import KEY_BYTES, Family, family, hash_terms, new_key, shape_of
 from foltr.text.analysis import ENGLISH, fingerprint, terms, tokens
 from foltr.text.corpus import TEXT_FILES, text_folder
 from foltr.text.counts import count
-
-_DECOYS = tuple(f"made up {number}" for number in range(1000))  # no term has a space in it
 
 
 class Built(NamedTuple):
@@ -76,10 +80,11 @@ def ask(sketch: Path, word: str, key_file: Path, *, top: int | None = None, real
         raise InputError(f"{word!r} is {len(tokens(word))} words; ask for one at a time")
     lists = storage.load_rtk(sketch)
     functions = _functions(sketch, key_file, lists)
-    asker = make_asker(functions, real_rows=functions.rows if real_rows is None else real_rows, decoys=_DECOYS)
-    owner = make_owner(lists=lists, noise_kind="none")
+    member, other = group_in_process(2, functions.key)
+    asker = make_asker(other, functions, real_rows=functions.rows if real_rows is None else real_rows)
+    owner = make_owner(member, lists=lists, choice=NoiseChoice("none"))
     wanted = min(10, owner.top_k) if top is None else top
-    result = relay(ask_top(asker, cut[0], top=wanted), owner).result
+    result = relay(ask_top(asker, Target(member.place), cut[0], top=wanted), owner).result
     names = _names(sketch, len(lists.members))
     return WordAnswer(cut[0], [names[document] for document in result.found.documents.tolist()], result)
 

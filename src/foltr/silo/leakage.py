@@ -20,7 +20,7 @@ reveals the term by what stays the same, hence `protocol` sends the same columns
     matching_rows,       an owner has the hash key: the words of a vocabulary that have at least z1 of the columns asked
     identify             for. From z1 = 5 on only the term itself is usually left.
 
-Against `per_query` and `one_shot` the first two find noise. Identifying a term does not depend on the owner's noise.
+Against `one_shot` the first two find noise. Identifying a term does not depend on the owner's noise.
 
 Differs from the paper: it gives no such number and no z1, and it states that both sides are protected.
 """

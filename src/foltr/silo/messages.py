@@ -1,7 +1,8 @@
-"""The messages between asker and owner, which the server carries: msgpack of plain numbers, validated on reading.
+"""What stands inside the envelopes of asker and owner: msgpack of plain numbers, validated on reading.
 
 A question holds one column a row and the shape that both must share (only the fingerprint of the key); never a term, a
-sign or a tag. An answer holds cells. A message that does not decode, or does not have the announced size, is refused.
+sign or a tag. An answer holds cells, or a table of statistics by keyed hashes. A message that does not decode, or does
+not have the announced size, is refused. Version, sender, receiver and number are those of the envelope (`envelopes`).
 
 Differs from the paper: it gives no format.
 """
@@ -14,32 +15,30 @@ import numpy as np
 from foltr.errors import DataError, SpecError
 from foltr.silo.rtk import Cells
 from foltr.silo.sketches import SketchShape
+from foltr.silo.statistics import StatisticsTable
 from foltr.types import Array
 
-VERSION = 1
-MAX_BYTES = 1 << 28  # of one message
 _TYPES = {"documents": "<i4", "counts": "<f8", "tags": "<u2", "sizes": "<i4", "limits": "<i4"}
+_TABLE_TYPES = {"hashes": "<u8", "document_frequency": "<i8", "collection_frequency": "<i8",
+                "lengths": "<i8", "distinct": "<i8"}  # fmt: skip
 
 
 class Question(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    version: int
-    number: bytes  # random; the answer repeats it
-    what: Literal["count", "top"]
-    document: int  # of `count`; else 0
+    what: Literal["count", "top", "statistics"]
+    field: str  # of the documents; the server that carries the question cannot exchange title and body
     shape: tuple[int, int, str, str]
-    columns: bytes  # [z] int32
+    documents: bytes = b""  # [n] int32, of `count`
+    columns: bytes = b""  # [z] int32; empty of `statistics`
 
 
 class CountAnswer(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    number: bytes
-    cells: bytes  # [z] float64
+    cells: bytes  # [documents, z] float64
 
 
 class TopAnswer(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    number: bytes
     variant: str  # of the RTK-sketch: how its lists are ranked
     top_k: int  # K that they were built for
-    capacity: int  # entries of a cell, in this answer
+    capacity: int  # entries of a cell
     documents: bytes
     counts: bytes
     tags: bytes
@@ -47,16 +46,25 @@ class TopAnswer(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fie
     limits: bytes
 
 
-Kind = TypeVar("Kind", Question, CountAnswer, TopAnswer)
+class StatisticsAnswer(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    noise: str
+    epsilon: float
+    buckets: int
+    hashes: bytes
+    document_frequency: bytes
+    collection_frequency: bytes
+    lengths: bytes
+    distinct: bytes
 
 
-def encode(message: Question | CountAnswer | TopAnswer) -> bytes:
+Kind = TypeVar("Kind", Question, CountAnswer, TopAnswer, StatisticsAnswer)
+
+
+def encode(message: Question | CountAnswer | TopAnswer | StatisticsAnswer) -> bytes:
     return msgspec.msgpack.encode(message)
 
 
 def decode(content: bytes, kind: type[Kind]) -> Kind:
-    if len(content) > MAX_BYTES:
-        raise DataError(f"a message of {len(content):,} bytes; at most {MAX_BYTES:,} are read")
     try:
         return msgspec.msgpack.decode(content, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
@@ -71,16 +79,24 @@ def columns_of(question: Question, shape: SketchShape) -> Array:
     return columns
 
 
-def count_cells(answer: CountAnswer, rows: int) -> Array:
-    return _finite(_numbers(answer.cells, "<f8", (rows,)))
+def documents_of(question: Question, documents: int) -> Array:
+    """[n] the documents asked about, each once and each there."""
+    wanted = _numbers(question.documents, "<i4", (len(question.documents) // 4,))
+    if not len(wanted) or len(np.unique(wanted)) < len(wanted):
+        raise SpecError("a question about no document, or twice about one; name each once")
+    if np.any(wanted < 0) or np.any(wanted >= documents):
+        raise SpecError(f"no document {int(wanted.max())}; use 0 to {documents - 1}")
+    return wanted
 
 
-def top_answer(number: bytes, cells: Cells, *, variant: str, top_k: int) -> TopAnswer:
-    """Only as many entries of each cell as the fullest has."""
-    used = int(cells.sizes.max(initial=0))
-    cut = cells._replace(documents=cells.documents[:, :used], counts=cells.counts[:, :used], tags=cells.tags[:, :used])
-    packed = {name: np.ascontiguousarray(getattr(cut, name), kind).tobytes() for name, kind in _TYPES.items()}
-    return TopAnswer(number, variant, top_k, used, **packed)
+def count_cells(answer: CountAnswer, documents: int, rows: int) -> Array:
+    return _finite(_numbers(answer.cells, "<f8", (documents, rows)))
+
+
+def top_answer(cells: Cells, *, variant: str, top_k: int) -> TopAnswer:
+    """Whole cells, so that all answers of an owner have one size."""
+    packed = {name: np.ascontiguousarray(getattr(cells, name), kind).tobytes() for name, kind in _TYPES.items()}
+    return TopAnswer(variant, top_k, cells.documents.shape[1], **packed)
 
 
 def top_cells(answer: TopAnswer, rows: int) -> Cells:
@@ -93,9 +109,22 @@ def top_cells(answer: TopAnswer, rows: int) -> Cells:
     return cells._replace(counts=_finite(cells.counts))
 
 
-def require_same_number(question: bytes, answer: bytes) -> None:
-    if question != answer:
-        raise DataError("an answer to another question; ask again")
+def statistics_answer(table: StatisticsTable) -> StatisticsAnswer:
+    packed = {name: np.ascontiguousarray(getattr(table, name), kind).tobytes() for name, kind in _TABLE_TYPES.items()}
+    return StatisticsAnswer(table.noise, table.epsilon, table.buckets, **packed)
+
+
+def statistics_table(answer: StatisticsAnswer) -> StatisticsTable:
+    parts = {
+        name: _numbers(getattr(answer, name), kind, (len(getattr(answer, name)) // 8,))
+        for name, kind in _TABLE_TYPES.items()
+    }
+    entries = answer.buckets or len(parts["hashes"])
+    sizes = {len(parts["document_frequency"]), len(parts["collection_frequency"])}
+    ordered = not answer.buckets or not len(parts["hashes"])
+    if sizes != {entries} or len(parts["lengths"]) != len(parts["distinct"]) or not ordered:
+        raise DataError("a table of statistics whose parts do not fit each other; ask again")
+    return StatisticsTable(answer.noise, answer.epsilon, answer.buckets, **parts)
 
 
 def _numbers(content: bytes, kind: str, shape: tuple[int, ...]) -> Array:

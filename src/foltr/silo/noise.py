@@ -1,30 +1,37 @@
-"""The noise that an owner adds to the cells of an answer, and the privacy event of the answer.
+"""The noise in an owner's answers, drawn once for every version of a document, and the privacy event of its answers.
 
 Source: S3 section IV-B step 3 and equation 5 (`paper`). z rows; epsilon as the owner states it:
 
     none        no noise
     paper       ONE draw of Laplace noise of scale 1 / epsilon for all z cells of a document
-    per_query   a draw for every cell, of scale z / epsilon; every answer about a document costs epsilon
-    one_shot    the same for every cell of the whole sketch before the first query; all answers together cost epsilon
+    one_shot    a draw for every cell of a document's sketch, of scale z / epsilon, when it is released
 
-Protected is whether one occurrence of one word is in one document (unit `word`, adjacency `remove`).
+**Same question, same answer.** Noise that is drawn anew for every answer is averaged away by asking again: k answers
+leave a k-th of its variance, and their epsilons add up to k epsilon. So no noise here is fresh. `one_shot` stores the
+noised cells with the version of the document (`releases`): all answers together cost epsilon; an edit is a new release
+and is charged. `paper` follows from a secret, the document and the question (kind and columns).
+
+Protected by `one_shot`, against whoever gets answers: whether one occurrence of one word is in one document (unit
+`word`, adjacency zero-out: the occurrence is taken away, the documents stay). Lengths are another release
+(`statistics`).
 
 Sensitivity. A term has one column in each row, so one occurrence changes one cell of every row, by one: z cells of a
 whole sketch, an L1 norm of exactly z. An answer shows one cell of every row; an asker of the word itself sees all z of
 them change, so the bound is z there too, and not z1, since the asker chooses. To replace a word by another is twice as
-much: a cell may lose one and gain one of the other sign, 2 z in all, so epsilon is then 2 epsilon. A word is in one
-document, so answers about many documents cost each of their words no more than one answer.
+much: a cell may lose one and gain one of the other sign, 2 z in all, so epsilon is then 2 epsilon. A whole document of
+n words is n times as much, which is no guarantee.
 
 `paper` has no finite epsilon: all differences of its cells are exact, so some outcomes are possible under one of two
 neighbouring datasets only. Its event protects against nobody.
 
-The valid variants release whole numbers: rounding costs no privacy and removes the low bits by which noise in floating
-point can be undone (Mironov 2012).
+`one_shot` releases whole numbers: rounding costs no privacy and removes the low bits by which noise in floating point
+can be undone (Mironov 2012).
 
-Differs from the paper: `per_query` and `one_shot`. Its theorem 1 considers the median only, while the answer has
-z numbers.
+Differs from the paper: `one_shot`. Its theorem 1 considers the median only, while the answer has z numbers. It draws
+noise for every answer.
 """
 
+import hashlib
 import math
 from collections.abc import Callable
 
@@ -32,11 +39,11 @@ import numpy as np
 
 from foltr.errors import SpecError
 from foltr.privacy.events import EVERYBODY, Event
-from foltr.secagg.crypto import expand, new_secret
+from foltr.secagg.crypto import expand, label, new_secret
 from foltr.silo.sketches import MAX_CELL, Sketch
 from foltr.types import Array
 
-VARIANTS = ("none", "paper", "per_query", "one_shot")
+VARIANTS = ("none", "paper", "one_shot")
 Uniforms = Callable[[int], Array]  # so many numbers in [0, 1), new ones at every call
 _STEP = 2.0**-53
 
@@ -56,15 +63,11 @@ def laplace(shape: tuple[int, ...], scale: float, uniforms: Uniforms) -> Array:
     return -scale * np.sign(drawn) * np.log(np.maximum(1 - 2 * np.abs(drawn), _STEP))
 
 
-def perturb(cells: Array, variant: str, epsilon: float, uniforms: Uniforms = from_system) -> Array:
-    """Answers [..., z] about one document each, with noise; cells of `one_shot` carry theirs already."""
-    check_noise(variant, epsilon)
-    rows = cells.shape[-1]
-    if variant == "paper":
-        return cells + laplace((*cells.shape[:-1], 1), 1 / epsilon, uniforms)
-    if variant == "per_query":
-        return np.rint(cells + laplace(cells.shape, rows / epsilon, uniforms))
-    return cells.astype(np.float64)
+def paper_draws(documents: int, what: str, columns: Array, epsilon: float, secret: bytes) -> Array:
+    """[documents] `paper`: the draw of every document in answers to this question, always the same."""
+    question = label(what, np.ascontiguousarray(columns, "<i4").tobytes())
+    seed = hashlib.blake2b(question, key=secret, digest_size=32).digest()
+    return laplace((documents,), 1 / epsilon, lambda size: from_secret(seed, size))
 
 
 def perturb_sketch(sketch: Sketch, epsilon: float, uniforms: Uniforms = from_system) -> Sketch:
@@ -79,7 +82,7 @@ def perturb_sketch(sketch: Sketch, epsilon: float, uniforms: Uniforms = from_sys
 
 
 def event_of(variant: str, rows: int, epsilon: float) -> Event:
-    """The event of one answer (`one_shot`: of all answers together), for the words of the documents it is about."""
+    """The event of all answers about one version of a document together, for the words of the document."""
     check_noise(variant, epsilon)
     if variant == "none":  # nobody contributes noise
         return Event("laplace", "l1", float(rows), "l1", 1.0, unit="word", against=(), present=0, parameters=rows)
@@ -89,7 +92,16 @@ def event_of(variant: str, rows: int, epsilon: float) -> Event:
 
 
 def check_noise(variant: str, epsilon: float) -> None:
+    if variant == "per_query":
+        raise SpecError(
+            "noise 'per_query' is gone: fresh noise on the same cell is averaged away by asking again; use one_shot, "
+            "whose noise is stored with the document"
+        )
     if variant not in VARIANTS:
         raise SpecError(f"no noise {variant!r}; there are {', '.join(VARIANTS)}")
+    check_epsilon(epsilon)
+
+
+def check_epsilon(epsilon: float) -> None:
     if not (epsilon > 0 and math.isfinite(epsilon)):
         raise SpecError(f"epsilon = {epsilon}; use a number above 0")

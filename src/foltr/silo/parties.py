@@ -4,8 +4,10 @@ Source: S3 sections III-A and VI-A: four parties; documents and queries are divi
 asked of every other party (reverse top-K); the counts that come back are scored by BM25 (or as counts times IDF).
 Features of own pairs are exact, those of cross-party pairs are read from sketches with the owner's noise.
 
-The sums behind IDF and the collection's language model, and the lengths of documents, are shared without noise: the
-events in the ledgers do not cover them.
+All questions and answers are sealed messages of one group (`keys`, `envelopes`), in one process. The sums behind IDF
+and the collection's language model, and the lengths of documents, are tables that every party releases once, under
+keyed hashes of words (`statistics`): `exact` without noise, epsilon infinite, or `noisy`. Their event is in the ledgers
+beside that of the answers. The simulator numbers the words of the whole corpus; no party is sent that list.
 
 Tests are each party's own queries over the documents of all, with exact features: what a joint search would show.
 
@@ -26,18 +28,24 @@ from foltr.errors import SpecError
 from foltr.privacy import ledger as accounts
 from foltr.rng import stream
 from foltr.silo import noise, rtk
+from foltr.silo.allowance import Limits, in_memory
+from foltr.silo.keys import Membership, group_in_process
+from foltr.silo.owners import NoiseChoice, Owner, make_owner, with_statistics
 from foltr.silo.pairs import Parties, guessed, judged, ranked, split
-from foltr.silo.protocol import Asker, Owner, ask_counts, ask_top, make_asker, make_owner, relay
-from foltr.silo.sketches import Hashes, family, hash_terms, new_key, sketch_documents
+from foltr.silo.protocol import Asker, Target, ask_counts, ask_statistics, ask_top, make_asker, relay
+from foltr.silo.sketches import Family, Hashes, family, hash_terms, new_key, sketch_documents
+from foltr.silo.statistics import look_up, release_statistics, statistics_event
 from foltr.silo.training import Sgd, TrainingPairs
 from foltr.text.analysis import ENGLISH, TextAnalysis
 from foltr.text.corpus import Corpus, Pairs
-from foltr.text.counts import Counts, Statistics, TextCounts, count_corpus, known_terms, statistics, take
+from foltr.text.counts import Counts, Statistics, TextCounts, count_corpus, known_terms, sum_statistics, take
 from foltr.text.features import Field, Labelled, dataset, exact, label
 from foltr.text.search import Hits, best
 from foltr.types import Array, Dataset
 
 MAX_BYTES = 1 << 33  # of all sketches of documents together
+UNLIMITED = Limits(1 << 60, 1 << 60)  # cells of an asker: parties of a simulation are not rationed
+FIELDS = ("title", "body")
 Count = Annotated[int, msgspec.Meta(ge=1)]
 _NO_DOCUMENTS = np.empty(0, np.int64)  # of all others, where there is one party
 
@@ -54,8 +62,10 @@ class Setup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
     rows: Count = 30  # z
     columns: Count = 200  # w
     real_rows: Count = 30  # z1
-    noise: Literal["none", "paper", "per_query", "one_shot"] = "none"
-    epsilon: Annotated[float, msgspec.Meta(gt=0)] = 0.5
+    noise: Literal["none", "paper", "one_shot"] = "none"
+    epsilon: Annotated[float, msgspec.Meta(gt=0)] = 0.5  # of one word, all answers together
+    statistics: Literal["exact", "noisy"] = "exact"  # of words and lengths; exact: epsilon is infinite
+    statistics_epsilon: Annotated[float, msgspec.Meta(gt=0)] = 1.0  # of one word, where they are noisy
     lists: Literal["paper", "sound", "sampled"] = "sampled"  # variant of the RTK-sketches
     beta: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.1
     top: Count = 150  # K of the sketches
@@ -67,6 +77,14 @@ class Setup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
     sgd: Sgd = Sgd()
 
 
+class Reported(NamedTuple):
+    """What the parties tell of one field, all tables together."""
+
+    statistics: Statistics
+    lengths: Array  # [documents] of the corpus; 0 of those that no party owns
+    distinct: Array  # [documents]
+
+
 class SiloFederation(NamedTuple):
     corpus: Corpus
     setup: Setup
@@ -76,12 +94,21 @@ class SiloFederation(NamedTuple):
     held: Parties
     owned: list[Array]  # [parties] numbers of its documents
     counted: TextCounts
-    words: list[str]  # the vocabulary in its order
+    words: list[str]  # the vocabulary in its order, for the simulator only
     terms: list[Array]  # [queries] numbers of their terms
     hashes: Hashes  # of the vocabulary
     askers: list[Asker]
     titles: list[Owner]  # replaced after every answer: the ledger grows
     bodies: list[Owner]
+    reported: list[Reported]  # of titles and of bodies
+
+
+class Spent(NamedTuple):
+    """The largest epsilon of one word against a member that asks (zero-out adjacency)."""
+
+    answers: float
+    statistics: float
+    total: float
 
 
 class TrainTest(NamedTuple):
@@ -97,7 +124,7 @@ def build_federation(
 ) -> SiloFederation:  # fmt: skip
     """Parties with sketches of their documents, under one key.
 
-    Key, noise and the askers' secrets are the operating system's unless given.
+    Key, noise and the askers' secrets are the operating system's unless given; identities always are.
     """
     size = 8 * len(corpus.ids) * setup.rows * setup.columns
     if size > MAX_BYTES:
@@ -107,28 +134,75 @@ def build_federation(
     owned = [np.flatnonzero(held.documents == party) for party in range(setup.parties)]
     counted = count_corpus(corpus, setup.words)
     words = list(counted.vocabulary)
-    functions = family(key or new_key(), rows=setup.rows, columns=setup.columns)
+    members = group_in_process(setup.parties, key or new_key())
+    functions = family(members[0].key, rows=setup.rows, columns=setup.columns)
     hashes = hash_terms(words, functions)
-    owner_of = partial(_owner, setup=setup, hashes=hashes, uniforms=uniforms or noise.from_system)
-    asker_of = partial(make_asker, functions, real_rows=setup.real_rows, decoys=words)
-    askers = [asker_of(secret=secret) for secret in secrets or [None] * len(owned)]
+    choice = NoiseChoice(setup.noise, setup.epsilon, None, uniforms or noise.from_system)
+    askers = [
+        make_asker(member, functions, real_rows=setup.real_rows, secret=secret)
+        for member, secret in zip(members, secrets or [None] * len(members), strict=True)
+    ]
     terms = [known_terms(text, counted.vocabulary, setup.words) for text in corpus.query_texts]
     if setup.grades == "ranked":
         corpus = ranked(corpus, counted, terms, np.concatenate([train, test]))
-    titles = [owner_of(take(counted.title, mine), listed=False) for mine in owned]
-    bodies = [owner_of(take(counted.body, mine), listed=True) for mine in owned]
+    titles, bodies = (
+        [
+            _owner(member, field, take(counts, mine), setup=setup, hashes=hashes, choice=choice)
+            for member, mine in zip(members, owned, strict=True)
+        ]
+        for field, counts in zip(FIELDS, (counted.title, counted.body), strict=True)
+    )
+    for owners, counts in ((titles, counted.title), (bodies, counted.body)):
+        for party, mine in enumerate(owned):
+            table = release_statistics(
+                take(counts, mine), words, functions, noise=setup.statistics, epsilon=setup.statistics_epsilon,
+                uniforms=choice.uniforms,
+            )  # fmt: skip
+            owners[party] = with_statistics(owners[party], table)
+    reported = [_collect(askers[0], functions, words, owners, owned, len(corpus.ids)) for owners in (titles, bodies)]
     return SiloFederation(
-        corpus, setup, seed, train, test, held, owned, counted, words, terms, hashes, askers, titles, bodies
+        corpus,
+        setup,
+        seed,
+        train,
+        test,
+        held,
+        owned,
+        counted,
+        words,
+        terms,
+        hashes,
+        askers,
+        titles,
+        bodies,
+        reported,
     )
 
 
-def _owner(counts: Counts, *, listed: bool, setup: Setup, hashes: Hashes, uniforms: noise.Uniforms) -> Owner:
+def _owner(
+    member: Membership, field: str, counts: Counts, *, setup: Setup, hashes: Hashes, choice: NoiseChoice
+) -> Owner:
     lists = None
-    if listed:
+    if field == "body":
         lists = rtk.empty(hashes.shape, variant=setup.lists, top=min(setup.top, len(counts.lengths)))
         rtk.add_documents(lists, counts, hashes)
     sketches = sketch_documents("count", counts, hashes)
-    return make_owner(counts=sketches, lists=lists, noise_kind=setup.noise, epsilon=setup.epsilon, uniforms=uniforms)
+    allowance = in_memory(UNLIMITED, member.context)
+    return make_owner(member, field=field, counts=sketches, lists=lists, choice=choice, allowance=allowance)
+
+
+def _collect(
+    asker: Asker, functions: Family, words: list[str], owners: list[Owner], owned: list[Array], documents: int
+) -> Reported:
+    """The tables of all parties as the first one gets them: all members are told the same."""
+    lengths, distinct, found = np.zeros(documents, np.int64), np.zeros(documents, np.int64), []
+    for party, (owner, mine) in enumerate(zip(owners, owned, strict=True)):
+        target = Target(owner.membership.place, owner.field)
+        exchange = relay(ask_statistics(asker, target), owner)
+        owners[party], table = exchange.owner, exchange.result
+        found.append(look_up(table, words, functions))
+        lengths[mine], distinct[mine] = table.lengths, table.distinct
+    return Reported(sum_statistics(found), lengths, distinct)
 
 
 def _deal_evenly(held: Parties, parts: tuple[Array, ...], shares: int, *, seed: int) -> Parties:
@@ -162,9 +236,24 @@ def divide_queries(corpus: Corpus, setup: Setup, *, seed: int) -> tuple[Array, A
     return np.sort(train), np.sort(test)
 
 
-def spent(federation: SiloFederation) -> float:
-    """The largest epsilon of any word, against the askers."""
-    return max(accounts.spent(one.ledger).epsilon for one in (*federation.titles, *federation.bodies))
+def spent(federation: SiloFederation) -> Spent:
+    """What the words of the worst document have spent; infinite where exact counts were told."""
+    setup = federation.setup
+    event = statistics_event(setup.statistics, setup.statistics_epsilon)
+    figures = []
+    for owner in (*federation.titles, *federation.bodies):
+        of_statistics = np.array([one == event for one in owner.ledger.events], bool)
+        parts = [~of_statistics, of_statistics, np.ones_like(of_statistics)]
+        figures.append([_spent(owner.ledger, part) for part in parts])
+    return Spent(*np.max(figures, axis=0).tolist())
+
+
+def _spent(ledger: accounts.Ledger, events: Array) -> float:
+    some = ledger._replace(
+        events=tuple(event for event, wanted in zip(ledger.events, events, strict=True) if wanted),
+        counts=ledger.counts[:, events],
+    )
+    return accounts.spent(some).epsilon if len(some.events) else 0.0
 
 
 def prepare(federation: SiloFederation) -> TrainTest:
@@ -173,8 +262,10 @@ def prepare(federation: SiloFederation) -> TrainTest:
     train, test = federation.train, federation.test
     everything = np.arange(len(corpus.ids))
     judge = partial(judged, corpus, seed=federation.seed)
-    reported = shared_statistics(federation)
-    title, body = (exact(counts, sums) for counts, sums in zip(_fields(federation), reported, strict=True))
+    title, body = (
+        exact(counts, reported.statistics)
+        for counts, reported in zip(_fields(federation), federation.reported, strict=True)
+    )
 
     def with_features(pairs: Pairs) -> Labelled:
         return label(pairs, title, body, federation.terms)
@@ -201,43 +292,35 @@ def _evenly_spaced(count: int, share: float) -> Array:
     return np.arange(wanted) * count // max(wanted, 1)
 
 
-def shared_statistics(federation: SiloFederation) -> tuple[Statistics, Statistics]:
-    """The sums over all parties, of titles and of bodies."""
-    theirs = np.concatenate(federation.owned)
-    title, body = (statistics(take(counts, theirs)) for counts in _fields(federation))
-    return title, body
-
-
 def _fields(federation: SiloFederation) -> tuple[Counts, Counts]:
     return federation.counted.title, federation.counted.body
 
 
 def _cross_pairs(federation: SiloFederation, party: int, queries: Array) -> Labelled:
     """Own queries with documents of others: found by reverse top-K, features read from sketches."""
-    setup, reported = federation.setup, shared_statistics(federation)
-    owners = (federation.titles, federation.bodies)
+    setup = federation.setup
     title, body = (
-        exact(counts, sums)._replace(look_up=_sketch_look_up(federation, party, theirs))
-        for counts, sums, theirs in zip(_fields(federation), reported, owners, strict=True)
+        Field(_sketch_look_up(federation, party, theirs), reported.lengths, reported.distinct, reported.statistics)
+        for reported, theirs in zip(federation.reported, (federation.titles, federation.bodies), strict=True)
     )
     others = np.sort(
         np.concatenate([mine for other, mine in enumerate(federation.owned) if other != party] or [_NO_DOCUMENTS])
     )
-    search = partial(_search_others, federation, party, reported[1])
+    search = partial(_search_others, federation, party)
     sizes = {"top_k": setup.top_k, "num_negatives": setup.num_negatives}
     pairs = guessed(queries, search, **sizes, among=others, seed=federation.seed)
     return label(pairs, title, body, federation.terms)
 
 
-def _search_others(federation: SiloFederation, party: int, reported: Statistics, query: int) -> list[Hits]:
+def _search_others(federation: SiloFederation, party: int, query: int) -> list[Hits]:
     """The best documents of every other party for a query; each term is asked for, and scored together."""
-    terms, setup = federation.terms[query], federation.setup
-    sizes = federation.counted.body.lengths, np.diff(federation.counted.body.offsets)
+    terms, setup, (_, reported) = federation.terms[query], federation.setup, federation.reported
     answers = []
     for other, owned in enumerate(federation.owned):
         if other != party:
             listed = _listed_counts(federation, party, other, terms)
-            field = Field(lambda _, __, counts=listed: counts, *sizes, reported)  # type: ignore[misc]
+            field = Field(lambda _, __, counts=listed: counts, reported.lengths, reported.distinct,  # type: ignore[misc]
+                          reported.statistics)  # fmt: skip
             answers.append(best(field, owned, terms, top_k=setup.top_k, score=setup.score))
     return answers
 
@@ -247,7 +330,9 @@ def _listed_counts(federation: SiloFederation, party: int, other: int, terms: Ar
     counts = np.zeros((len(federation.owned[other]), len(terms)))
     for column, term in enumerate(terms.tolist()):
         owner, word = federation.bodies[other], federation.words[term]
-        exchange = relay(ask_top(federation.askers[party], word, top=owner.top_k, beta=federation.setup.beta), owner)
+        target = Target(owner.membership.place, owner.field)
+        query = ask_top(federation.askers[party], target, word, top=owner.top_k, beta=federation.setup.beta)
+        exchange = relay(query, owner)
         federation.bodies[other] = exchange.owner
         listed = exchange.result.found
         counts[listed.documents, column] = np.maximum(listed.counts, 0)
@@ -260,17 +345,18 @@ def _sketch_look_up(federation: SiloFederation, party: int, owners: list[Owner])
     for owned in federation.owned:
         places[owned] = np.arange(len(owned))
 
-    def look_up(documents: Array, terms: Array) -> Array:
+    def counts(documents: Array, terms: Array) -> Array:
         reported = np.zeros((len(documents), len(terms)))
         for other in np.unique(federation.held.documents[documents]).tolist():
             theirs = np.flatnonzero(federation.held.documents[documents] == other)
+            target = Target(owners[other].membership.place, owners[other].field)
             for column, term in enumerate(terms.tolist()):
-                word, wanted = federation.words[term], places[documents[theirs]]
-                owners[other], counts = ask_counts(owners[other], federation.askers[party], word, wanted)
-                reported[theirs, column] = counts
+                query = ask_counts(federation.askers[party], target, federation.words[term], places[documents[theirs]])
+                exchange = relay(query, owners[other])
+                owners[other], reported[theirs, column] = exchange.owner, exchange.result.estimates
         return reported
 
-    return look_up
+    return counts
 
 
 def _refuse_empty(own: Sequence[Labelled], tests: Sequence[Dataset]) -> None:

@@ -121,6 +121,13 @@ def hash_terms(terms: Sequence[str], family: Family) -> Hashes:
     return hashes
 
 
+def hash_words(terms: Sequence[str], family: Family) -> Array:
+    """[terms] uint64: a keyed hash of each, which no row of a sketch uses; names words without stating them."""
+    key = hashlib.blake2b(key=family.key, digest_size=KEY_BYTES, person=b"foltr-statistics").digest()
+    digests = b"".join(hashlib.blake2b(_bytes(term), key=key, digest_size=8).digest() for term in terms)
+    return np.frombuffer(digests, "<u8").astype(np.uint64)
+
+
 def take_hashes(hashes: Hashes, terms: Array) -> Hashes:
     """Of only these terms, in this order."""
     return hashes._replace(columns=hashes.columns[terms], signs=hashes.signs[terms], tags=hashes.tags[terms])

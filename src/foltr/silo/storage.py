@@ -6,6 +6,7 @@ orders are compared with the header.
 """
 
 import json
+import os
 import zipfile
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -18,13 +19,16 @@ from foltr.silo import rtk, sketches
 from foltr.silo.sketches import SketchShape
 from foltr.types import Array
 
-VERSION = 1
+VERSION = 2  # 1: of groups and analysers that are no longer in use
 MAX_BYTES = 1 << 36
 _HEADER_BYTES = 4096
 
 
-def save(path: Path, sketch: sketches.Sketch | rtk.RtkSketch) -> int:
-    """Writes a sketch; returns the bytes on disk."""
+def save(
+    path: Path, sketch: sketches.Sketch | rtk.RtkSketch, *, about: dict[str, Any] | None = None,
+    more: dict[str, Array] | None = None,
+) -> int:  # fmt: skip
+    """Writes a sketch, with what else is known `about` it and `more` arrays; returns the bytes on disk."""
     header: dict[str, Any] = {"version": VERSION, **sketch.shape._asdict()}
     if isinstance(sketch, sketches.Sketch):
         header |= {"kind": "sketch", "variant": sketch.kind}
@@ -33,18 +37,43 @@ def save(path: Path, sketch: sketches.Sketch | rtk.RtkSketch) -> int:
         header |= {"kind": "rtk", "variant": sketch.variant, "top": sketch.top}
         members = np.array(sorted(sketch.members), np.int32)
         arrays = {"entries": sketch.entries, "sizes": sketch.sizes, "limits": sketch.limits, "members": members}
-    text = json.dumps(header, allow_nan=False).encode()
-    return write_arrays(path, {"header": np.frombuffer(text, np.uint8), **arrays})
+    described = {} if about is None else {"about": _as_array(about)}
+    return write_arrays(path, {"header": _as_array(header), **described, **arrays, **(more or {})})
+
+
+def sync_folder(path: Path) -> None:
+    """The name of a file that was just written, too, survives a power cut."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _as_array(content: dict[str, Any]) -> Array:
+    return np.frombuffer(json.dumps(content, allow_nan=False).encode(), np.uint8)
 
 
 def load_sketch(path: Path) -> sketches.Sketch:
     """A count or count-min sketch as it was saved."""
+    return load_with(path, ())[0]
+
+
+def load_with(path: Path, names: tuple[str, ...]) -> tuple[sketches.Sketch, dict[str, Any], dict[str, Array]]:
+    """A sketch, what is known about it, and the arrays of these names."""
     header, arrays = _read(path, "sketch")
     shape = _shape(path, header)
     _expect(path, header.get("variant") in sketches.KINDS, "it holds no known sketch")
     cells = _array(path, arrays, "cells", np.int32)
     _expect(path, cells.ndim in (2, 3) and cells.shape[-2:] == shape[:2], "its cells do not fit its header")
-    return sketches.Sketch(header["variant"], shape, cells)
+    _expect(path, all(name in arrays for name in names), f"it lacks one of {', '.join(names)}")
+    about: dict[str, Any] = {}
+    if "about" in arrays:
+        try:
+            about = json.loads(bytes(arrays["about"]))
+        except ValueError as error:
+            _damaged(path, "what it says about itself is no JSON", error)
+    return sketches.Sketch(header["variant"], shape, cells), about, {name: arrays[name] for name in names}
 
 
 def load_rtk(path: Path) -> rtk.RtkSketch:
@@ -98,7 +127,8 @@ def _read(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Array]]:
     if header.get("version") != VERSION or header.get("kind") != kind:
         raise DataError(
             f"{path} holds {header.get('kind')!r}, version {header.get('version')!r}; "
-            f"expected {kind!r}, version {VERSION}: give another file or build the sketch again"
+            f"expected {kind!r}, version {VERSION}: give another file, or build the sketch again with this version of "
+            "foltr (foltr silo build), under a new key"
         )
     return header, arrays
 

@@ -76,6 +76,6 @@ KINDS = {
     "people-together": "Clipped differences of weights, without noise",
     "silo-none": "Sketches without noise",
     "silo-paper": "Sketches with one noise draw an answer",
-    "silo-per_query": "Sketches with noise in every cell of an answer",
+    "silo-per_query": "Sketches with noise in every cell of an answer",  # of older runs
     "silo-one_shot": "Sketches with noise added once",
 }

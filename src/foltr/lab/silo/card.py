@@ -1,27 +1,37 @@
 """The privacy card of a cross-silo setting, in the form of all cards: adversaries, what they see, and their epsilon.
 
-The unit is a word: one occurrence of one term in one document is present or not (see `silo.noise`). The cost of a word
-over a run depends on how often its document is asked about; a run that trains reports it as "epsilon of a word".
+The unit is a word: one occurrence of one term in one document is taken away (zero-out adjacency). Answers and word
+statistics are two releases about the same words, so their epsilons add up: with exact statistics the sum is infinite,
+whatever noise the answers carry. A run that trains reports both parts and the sum.
 """
 
+import math
 from typing import Any
 
 from foltr.lab.spec.setting import SiloSetting
 from foltr.silo.parties import Setup
 
 _UNIT = {"unit": "word", "adjacency": "zero-out"}
-_SAID = {
-    "none": "Answers carry no noise: the asker learns exact counts.",
-    "paper": "One draw of noise for all cells of an answer cancels in every difference of two cells: the asker "
-    "learns exact counts, and the paper's epsilon of {epsilon:g} is no guarantee.",
-    "per_query": "Every answer about a document costs each of its words epsilon {epsilon:g} against the asker; "
-    "answers add up, and the run reports the total.",
-    "one_shot": "All answers about a document together cost each of its words epsilon {epsilon:g} in total.",
+_AGAINST = "against a member that asks, for one occurrence of one word in one document (zero-out adjacency)"
+_ANSWERS = {
+    "none": "Answers carry no noise: epsilon infinite {against}.",
+    "paper": "One draw of noise for all cells of an answer cancels in every difference of two cells: the asker learns "
+    "exact counts. The paper's epsilon of {epsilon:g} is no guarantee; it is infinite {against}.",
+    "one_shot": "Noise is drawn once for every version of a document and stored: all answers together cost epsilon "
+    "{epsilon:g} {against}; an edited document is a new release and costs it again.",
+}
+_STATISTICS = {
+    "exact": "Word statistics and lengths of documents are released without noise: epsilon infinite {against}. A "
+    "member tests a dictionary under the group's key and learns which of its words a party has.",
+    "noisy": "Word statistics and lengths of documents are released once, with noise: epsilon {epsilon:g} {against}.",
 }
 _OPEN = (
-    "Shared without noise: lengths of documents, document and collection frequencies.",
-    "With five real rows or more an owner can identify the term that it is asked for; the server learns no term.",
-    "Key and noise of a lab run follow from its seed: it is a simulation, not a release.",
+    "No epsilon is stated for a whole document (unit document: none), nor for what a member asks for: with five real "
+    "rows or more an owner identifies the term.",
+    "Messages are sealed and signed: the server alone sees who asks whom, when and how much, no column and no cell "
+    "(computational, no epsilon). Together with one member it sees what that member sees.",
+    "A run of the lab is a simulation: key and noise follow from its seed and anybody who knows it can subtract the "
+    "noise. The epsilons are those of a deployed run of this kind; the run itself is no release.",
 )
 _MEASURED = "A measurement on public texts: nothing private is released."
 
@@ -31,19 +41,38 @@ def card_of(setting: SiloSetting) -> dict[str, Any]:
     if not isinstance(setting.silo, Setup):
         return _card("silo", None, [], [_MEASURED])
     setup = setting.silo
-    epsilon = setup.epsilon if setup.noise == "one_shot" else "infinite" if setup.noise in ("none", "paper") else None
-    seen = [
-        {"id": "recipients", "who": "the asker", "sees": "cells of sketches, with the owner's noise", "here": True,
-         "epsilon": epsilon, **_UNIT},
-        {"id": "server", "who": "the server", "sees": "hashed columns and cells, no key", "here": True,
-         "epsilon": epsilon, **_UNIT},
+    answers = setup.epsilon if setup.noise == "one_shot" else math.inf
+    statistics = setup.statistics_epsilon if setup.statistics == "noisy" else math.inf
+    total = _reported(answers + statistics)
+    seen: list[dict[str, Any]] = [
+        {"id": "recipients", "who": "a member that asks", "sees": "cells of sketches and tables of statistics",
+         "here": True, "epsilon": total, "epsilon_answers": _reported(answers),
+         "epsilon_statistics": _reported(statistics), **_UNIT},
+        {"id": "server", "who": "the server alone", "sees": "sealed messages: sender, receiver, time, padded size",
+         "here": True, "epsilon": None, **_UNIT},
+        {"id": "server-member", "who": "the server together with a member", "sees": "what that member sees",
+         "here": True, "epsilon": total, **_UNIT},
     ]  # fmt: skip
     nominal = None if setup.noise == "none" else setup.epsilon
-    return _card(f"silo-{setup.noise}", nominal, seen, [_SAID[setup.noise].format(epsilon=setup.epsilon), *_OPEN])
+    sentences = [
+        _ANSWERS[setup.noise].format(epsilon=setup.epsilon, against=_AGAINST),
+        _STATISTICS[setup.statistics].format(epsilon=setup.statistics_epsilon, against=_AGAINST),
+        f"Answers and statistics together: epsilon {_words(total)} {_AGAINST}.",
+        *_OPEN,
+    ]
+    return _card(f"silo-{setup.noise}", nominal, seen, sentences)
+
+
+def _reported(epsilon: float) -> float | str:
+    return epsilon if math.isfinite(epsilon) else "infinite"
+
+
+def _words(epsilon: float | str) -> str:
+    return epsilon if isinstance(epsilon, str) else f"{epsilon:g}"
 
 
 def _card(kind: str, nominal: float | None, seen: list[dict[str, Any]], sentences: list[str]) -> dict[str, Any]:
-    words = "none stated" if nominal is None else "of one answer, for one word"
+    words = "none stated" if nominal is None else "of the answers alone, for one word"
     return {
         "kind": kind, "nominal_epsilon": nominal, "nominal": words, "adversaries": seen, "shares": None,
         "visible": [], "amplification": None, "sentences": sentences,

@@ -2,25 +2,32 @@
 
 Source: S3 figure 2 (a query) and table I (the comparison).
 
+A simulation: the key of the hashes and the noise follow from the seed, so that it says the same every time and protects
+nothing. Messages are sealed and opened as deployed parties do.
+
 Differs from the paper: one run, tested on each party's own queries over the documents of all; changes come with 95 %
 intervals.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from foltr.lab.silo.evaluation import METRICS
-from foltr.lab.silo.training import MAIN, compare
+from foltr.lab.silo.training import MAIN, compare, repeatable
 from foltr.privacy import ledger as accounts
 from foltr.silo import leakage, noise
+from foltr.silo.envelopes import open_envelope
 from foltr.silo.messages import CountAnswer, count_cells, decode
+from foltr.silo.owners import NoiseChoice, Owner, answer, make_owner
 from foltr.silo.parties import SiloFederation, TrainTest, spent
-from foltr.silo.protocol import Asker, Owner, answer, ask_count, ask_top, make_owner, obfuscate, relay
+from foltr.silo.protocol import Asker, Target, ask_counts, ask_top, obfuscate, relay
 from foltr.text.counts import counts_of, take
 from foltr.types import Array
 
 _ASKER, _OWNER = 0, 1
+_FIRST = np.zeros(1, np.int64)
 _LONG = 5  # letters: a shorter word may occur in any bytes by chance
 
 
@@ -30,11 +37,14 @@ def one_question(federation: SiloFederation, *, real_rows: int = 5, epsilon: flo
     number = _worth_asking(federation, body.terms)
     term = federation.words[number]
     owner = federation.bodies[_OWNER]
-    asker = federation.askers[_ASKER]._replace(real_rows=real_rows)
-    whole = relay(ask_top(federation.askers[_ASKER], term, top=min(5, owner.top_k)), owner)
+    asker = replace(federation.askers[_ASKER], real_rows=real_rows)
+    target = Target(owner.membership.place, owner.field)
+    whole = relay(ask_top(federation.askers[_ASKER], target, term, top=min(5, owner.top_k)), owner)
     truth = counts_of(body, np.arange(len(body.lengths)), np.array([number]))[:, 0]
     best = int(truth.argmax())
-    exchange = relay(ask_count(asker, term, best), owner)
+    exchange = relay(ask_counts(asker, target, term, np.array([best])), owner)
+    request = exchange.seen[0].content
+    columns = obfuscate(asker, term).columns
     documents = whole.result.found.documents
     return {
         "term": term,
@@ -46,12 +56,14 @@ def one_question(federation: SiloFederation, *, real_rows: int = 5, epsilon: flo
         "server": {
             "messages": len(exchange.seen),
             "bytes": [len(one.content) for one in exchange.seen],
-            "columns": obfuscate(asker, term).columns.tolist(),
             "contains_term": any(term.encode() in one.content for one in exchange.seen),
+            "contains_columns": columns.astype("<i4").tobytes() in request,
         },
+        "columns": columns.tolist(),
         "owner": [_identification(federation, asker, term, rows) for rows in (2, 3, 4, 5)],
         "noise": [
-            _answer(asker, term, _of_one(owner, best, kind, epsilon), int(truth[best])) for kind in noise.VARIANTS
+            _answer(asker, term, _of_one(federation, best, NoiseChoice(kind, epsilon)), int(truth[best]))
+            for kind in noise.VARIANTS
         ],
     }
 
@@ -68,7 +80,9 @@ def comparison(federation: SiloFederation, data: TrainTest) -> dict[str, Any]:
         "regimes": {name: {"parties": row.tolist(), "mean": float(row.mean())} for name, row in values.items()},
         "changes": [gain._asdict() for gain in result.gains],
         "noise": federation.setup.noise,
-        "epsilon": spent(federation),
+        "statistics": federation.setup.statistics,
+        "epsilon": spent(federation)._asdict() | {"unit": "word", "adjacency": "zero-out", "against": "a member"},
+        "simulation": True,
     }
 
 
@@ -89,7 +103,7 @@ def _worth_asking(federation: SiloFederation, held: Array) -> int:
 def _identification(federation: SiloFederation, asker: Asker, term: str, real_rows: int) -> dict[str, Any]:
     """Which words of the parties' vocabulary are candidates for a query of so many real rows."""
     family = asker.family
-    question = obfuscate(asker._replace(real_rows=real_rows), term)
+    question = obfuscate(replace(asker, real_rows=real_rows), term)
     candidates = leakage.identify(question.columns, federation.words, family, real_rows=real_rows)
     sizes = {"rows": family.rows, "columns": family.columns, "vocabulary": len(federation.words)}
     expected = leakage.anonymity_set_size(real_rows=real_rows, **sizes)
@@ -101,23 +115,34 @@ def _identification(federation: SiloFederation, asker: Asker, term: str, real_ro
     }
 
 
-def _of_one(owner: Owner, document: int, kind: str, epsilon: float) -> Owner:
-    """An owner of that document alone, with noise of this kind."""
+def _of_one(federation: SiloFederation, document: int, choice: NoiseChoice) -> Owner:
+    """An owner of that document alone, with this noise."""
+    owner = federation.bodies[_OWNER]
     assert owner.counts is not None
     counts = owner.counts._replace(cells=owner.counts.cells[document : document + 1])
-    return make_owner(counts=counts, noise_kind=kind, epsilon=epsilon, uniforms=owner.uniforms)
+    seeded = choice._replace(uniforms=repeatable(federation.seed))
+    return make_owner(owner.membership, field=owner.field, counts=counts, choice=seeded)
 
 
 def _answer(asker: Asker, term: str, owner: Owner, truth: int) -> dict[str, Any]:
-    query = ask_count(asker, term, 0)
-    after, reply = answer(owner, next(query))
-    cells = count_cells(decode(reply, CountAnswer), owner.shape.rows)
+    """The same question twice: what comes back, what is left of the paper's noise after the attack, and the cost."""
+    target = Target(owner.membership.place, owner.field)
+    once, again = (_cells(asker, target, term, owner) for _ in range(2))
     question = obfuscate(asker, term)
     signs, rows = question.hashes.signs[0], question.rows
     return {
         "noise": owner.noise,
         "true_count": truth,
-        "answer": float(np.median((signs * cells)[rows])),
-        "after_the_attack": float(np.median((signs * leakage.remove_shared_noise(cells))[rows])),
-        "epsilon": accounts.spent(after.ledger).epsilon,
+        "answer": float(np.median((signs * once)[rows])),
+        "same_when_asked_again": bool(np.array_equal(once, again)),
+        "after_the_attack": float(np.median((signs * leakage.remove_shared_noise(once))[rows])),
+        "epsilon": accounts.spent(relay(ask_counts(asker, target, term, _FIRST), owner).owner.ledger).epsilon,
     }
+
+
+def _cells(asker: Asker, target: Target, term: str, owner: Owner) -> Array:
+    """[z] the cells that the asker opens."""
+    query = ask_counts(asker, target, term, _FIRST)
+    _, reply = answer(owner, next(query))
+    _, content = open_envelope(asker.membership, reply, "answer")
+    return count_cells(decode(content, CountAnswer), 1, owner.shape.rows)[0]

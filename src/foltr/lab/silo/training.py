@@ -99,9 +99,9 @@ def _with_true_grades(corpus: Corpus, lists: Labelled) -> Labelled:
 
 
 def simulate(corpus: Corpus, setup: Setup, *, seed: int) -> SiloFederation:
-    """Parties whose key, secrets and noise all follow from the seed: repeatable, and no protection."""
+    """Parties whose hash key, secrets and noise all follow from the seed: repeatable, and no protection."""
     secrets = [key_of(seed + party) for party in range(1, setup.parties + 1)]
-    return build_federation(corpus, setup, seed=seed, key=key_of(seed), uniforms=_repeatable(seed), secrets=secrets)
+    return build_federation(corpus, setup, seed=seed, key=key_of(seed), uniforms=repeatable(seed), secrets=secrets)
 
 
 def measure(corpus: Corpus, setup: Setup, *, seed: int) -> tuple[dict[str, float], Array]:
@@ -118,12 +118,13 @@ def measure(corpus: Corpus, setup: Setup, *, seed: int) -> tuple[dict[str, float
         numbers |= {f"gain, mean, party {party}": gain.mean, f"gain, low, party {party}": gain.low,
                     f"gain, high, party {party}": gain.high}  # fmt: skip
     numbers |= {f"parties, {word}": sum(gain.verdict == word for gain in result.gains) for word in ("gains", "loses")}
-    if math.isfinite(spent(federation)):
-        numbers["epsilon of a word"] = spent(federation)
+    for name, figure in zip(("answers", "statistics", "in total"), spent(federation), strict=True):
+        if math.isfinite(figure):
+            numbers[f"epsilon of a word, {name}"] = figure
     return numbers, result.rankers["cs_f_ltr"][0]
 
 
-def _repeatable(seed: int) -> Uniforms:
+def repeatable(seed: int) -> Uniforms:
     """New numbers at every call, the same ones for the same seed."""
     called = [0]
 

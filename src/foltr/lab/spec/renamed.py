@@ -33,9 +33,10 @@ VALUES = {
     ("privacy", "trust", "nobody"): "local",
     ("silo", "kind", "find"): "retrieval",
     ("silo", "kind", "picture"): "projection",
-    ("silo", "noise", "cells"): "per_query",
     ("silo", "noise", "once"): "one_shot",
 }
+_FRESH = "is gone: fresh noise on the same cell is averaged away by asking again; use one_shot, whose noise is stored"
+REMOVED = {("silo", "noise", "cells"): _FRESH, ("silo", "noise", "per_query"): _FRESH}
 
 
 def renamed(key: str) -> str:
@@ -45,5 +46,7 @@ def renamed(key: str) -> str:
 
 def renamed_value(table: str, key: str, value: object) -> str:
     """The message about an old value; empty for any other."""
+    if gone := REMOVED.get((table, key, str(value))):
+        return f'"{value}" {gone}'
     new = VALUES.get((table, key, str(value)))
     return f'"{value}" is now called "{new}"; rename it' if new else ""
