@@ -316,7 +316,7 @@ def test_the_file_is_the_ledger(tmp_path_factory, rounds):
         (EVENT, 2**63, "a", "use a number"),
         (EVENT, 1, "", "0 characters"),
         (EVENT, 1, "x" * 300, "300 characters"),
-        (gaussian(40.0, against=("recipients",)), 2, "a", "would exceed .* against server"),
+        (gaussian(40.0, against=("recipients",)), 2, "a", "would exceed .* against malicious"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_charged_is_refused(files, event, round, federation, words):

@@ -122,9 +122,10 @@ class NodeLedger:
 
 
 def open_ledger(
-    path: Path, *, delta: float, budget: float | None, witness: Path | None = None, against: Adversary = "server"
+    path: Path, *, delta: float, budget: float | None, witness: Path | None = None, against: Adversary = "malicious"
 ) -> NodeLedger:
-    """The ledger of this node; begun where there is none. `budget`: epsilon of all federations together."""
+    """The ledger of this node; begun where there is none. `budget`: epsilon of all federations together, against
+    a malicious server with its colluders unless another adversary is named."""
     check_figures(delta, budget)
     terms = _Terms(Path(path), None if witness is None else Path(witness), delta, budget, against)
     if terms.witness is not None and terms.witness.resolve().parent == terms.path.resolve().parent:
@@ -143,7 +144,7 @@ def repair_ledger(path: Path, *, witness: Path, missing: int = 0) -> int:
     new one with all of the witness's records; a damaged file is renamed. `missing`: how many more releases may have
     happened; it must be stated where the witness is lost.
     """
-    terms = _Terms(Path(path), Path(witness), 0.0, None, "server")
+    terms = _Terms(Path(path), Path(witness), 0.0, None, "malicious")
     if not 0 <= missing <= _MOST_MISSING:
         raise PrivacyError(f"missing = {missing}: state from 0 to {_MOST_MISSING} releases")
     with _lock(terms):
