@@ -34,16 +34,16 @@ def failed(make, **more):
 
 def counted(name):
     """Bits of a hashed counter: the same at every run."""
-    pool, position = int.from_bytes(hashlib.shake_256(name.encode()).digest(1 << 16), "big"), 0
-    blocks = iter(range(1, 10**9))
+    blocks, pool, left = iter(range(10**9)), 0, 0
 
     def bits(size):
-        nonlocal pool, position
-        if position + size > 1 << 19:
-            digest = hashlib.shake_256(f"{name} {next(blocks)}".encode()).digest(1 << 16)
-            pool, position = int.from_bytes(digest, "big"), 0
-        position += size
-        return (pool >> (position - size)) & ((1 << size) - 1)
+        nonlocal pool, left
+        while left < size:
+            digest = hashlib.shake_256(f"{name} {next(blocks)}".encode()).digest(64)
+            pool, left = pool << 512 | int.from_bytes(digest, "big"), left + 512
+        left -= size
+        drawn, pool = pool >> left, pool & ((1 << left) - 1)
+        return drawn
 
     return bits
 
@@ -54,16 +54,16 @@ def counted(name):
 def quick_noise(factor=1.0, only_first=False, reuse=1, seed=1):
     """Rounded normal numbers in place of the exact sampler; at half a million steps nobody sees the difference."""
     calls = iter(range(10**9))
+    normals = stream(seed, purpose="noise").normal(4 * 120_000).reshape(-1, 4)
 
     def draw(encoded, *, variance, noise_contributors):
-        number = next(calls) // (2 * reuse) * 2 + next(parity)  # `reuse`: each of two clients draws the same again
-        stddev = factor * math.sqrt(variance / noise_contributors)
-        drawn = stddev * stream(seed, client=number, purpose="noise").normal(encoded.size)
+        call = next(calls)
+        number = call // (2 * reuse) * 2 + call % 2  # `reuse`: each of two clients draws the same again
+        drawn = factor * math.sqrt(variance / noise_contributors) * normals[number]
         if only_first:
             drawn = np.append(math.sqrt(encoded.size) * drawn[:1], np.zeros(encoded.size - 1))
         return encoded + np.rint(drawn).astype(np.int64).astype(encoded.dtype)
 
-    parity = (number % 2 for number in iter(range(10**9)))
     return draw
 
 
@@ -196,7 +196,7 @@ LAB_FAULTS = {
     "half of the noise": (FIXED, scaled(lambda drawn: 0.5 * drawn), {*MU, "variance"}),
     "10 % missing noise": (FIXED, scaled(lambda drawn: 0.9 * drawn), {*MU, "variance"}),
     "noise in two releases": (FIXED, scaled(reused), {"independence", "reuse"}),
-    "a bit for those who are zeroed out": (ADAPTIVE, zero_is_within, {"mu, one coordinate", "mu, all coordinates"}),
+    "a bit for those who are zeroed out": (ADAPTIVE, zero_is_within, {"mu, one coordinate"}),
     "half of the noise on the bit": (
         ADAPTIVE, scaled(only_bit_halved), {"mu, one coordinate", "variance of each coordinate", "variance"},
     ),

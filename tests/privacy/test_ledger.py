@@ -281,3 +281,63 @@ def damaged():
 def test_a_damaged_ledger_is_refused(text):
     with pytest.raises(PrivacyError):
         ledger.loads(text)
+
+
+# --- admission is bounded work ----------------------------------------------------------------------------------------
+
+EXTREME = st.floats(5e-324, 1.7e308)
+EVENTS = st.one_of(
+    st.builds(lambda bound, noise: Event("gaussian", "l2", bound, "l2", noise), EXTREME, EXTREME),
+    st.builds(lambda bound, noise: Event("laplace", "l1", bound, "l1", noise), EXTREME, EXTREME),
+    st.builds(
+        lambda bound, noise, shares, size: Event(
+            "discrete-gaussian", "l2", bound, "l2", noise, noise_contributors=shares, present=shares, parameters=size
+        ), EXTREME, EXTREME, st.integers(1, 10**18), st.integers(1, 10**12),
+    ),
+)  # fmt: skip
+
+
+@given(
+    event=EVENTS, times=st.sampled_from([0, 1, 20, 2**31 - 1]), delta=st.just(0.0) | st.floats(0, 1, exclude_max=True),
+    budget=st.just(0.0) | st.floats(0, 1.7e308),
+)  # fmt: skip
+def test_admission_answers_whatever_it_is_asked(event, times, delta, budget):
+    """Yes, no, or a PrivacyError: it never hangs, overflows or divides by zero; and what it admits is affordable."""
+    book = ledger.begin(1, delta=delta, budget=budget)
+    try:
+        admits = ledger.admits(book, event, np.array([0]), times)
+        figure = ledger.closed_epsilon({event: times}, delta)
+    except PrivacyError:
+        return
+    assert admits == (figure <= budget * (1 + 1e-9)) or figure == pytest.approx(budget, rel=1e-6)
+
+
+@given(EXTREME, st.integers(1, 10**18))
+def test_what_hides_nothing_is_never_admitted_by_overflow(noise, times):
+    """mu is beyond every double, or nearly: no finite budget covers it."""
+    counts = {Event("gaussian", "l2", noise, "l2", noise): times * 10**300}
+    assert not ledger.affordable(counts, budget=1e12, delta=0.5, against="recipients")
+    assert ledger.closed_epsilon(counts, 0.5) == math.inf
+
+
+def test_figures_beyond_doubles_hide_nothing():
+    for event in (gaussian(1e-200), laplace(1e-250), Event("discrete-gaussian", "l2", 1.0, "l2", 1.4e154)):
+        assert not ledger.admits(ledger.begin(1, delta=0.5, budget=1.7e308), event, np.array([0]), 2**31 - 1)
+
+
+def test_without_a_delta_gaussian_noise_is_not_admitted():
+    assert not ledger.admits(ledger.begin(1, delta=0.0, budget=1e9), gaussian(100.0), np.array([0]))
+    in_ring = Event("discrete-gaussian", "l2", 50.0, "l2", 5000.0)
+    assert not ledger.admits(ledger.begin(1, delta=0.0, budget=1e9), in_ring, np.array([0]))
+
+
+def test_a_million_different_users_are_one_closed_form():
+    """Nobody has more than the largest count of each kind: users are not asked one by one."""
+    events, calls = (gaussian(900.0), laplace(1e6)), []
+    counts = np.stack([np.arange(1_000_000) % 997, np.arange(1_000_000) % 1009], axis=1).astype(np.int32)
+    book = ledger.Ledger(DELTA, 9.0, events, counts)
+    with pytest.MonkeyPatch.context() as patch:
+        within = ledger._within
+        patch.setattr(ledger, "_within", lambda *args, **more: calls.append(1) or within(*args, **more))
+        assert ledger.admits(book, events[0], np.arange(1_000_000))
+    assert len(calls) == 1

@@ -41,6 +41,7 @@ VERSION = 2
 _MOST = 2**31 - 1  # releases of one user, in 32 bits
 _Count = Annotated[int, msgspec.Meta(ge=0, le=_MOST)]
 _ROUNDING = 1 + 1e-9  # noise calibrated for a number of releases admits them in spite of rounding
+_COUNTED = 10**300  # integers above this are no doubles
 _HUGE = 1e200  # of mu^2 or rho: nothing is hidden
 _ORDERS = np.concatenate([1 + 2.0 ** np.arange(-9, 1, 0.25), np.arange(2.25, 64, 0.25), 2.0 ** np.arange(6, 14, 0.5)])
 
@@ -211,7 +212,7 @@ def worst_of_each_kind(events: Iterable[Event]) -> tuple[Event, ...]:
 
 
 def _row(counts: Mapping[Event, int]) -> Array:
-    return np.array([[float(times) for times in counts.values()]]).reshape(1, len(counts))
+    return np.array([[float(min(times, _COUNTED)) for times in counts.values()]]).reshape(1, len(counts))
 
 
 def _affordable(
@@ -238,18 +239,22 @@ def _totals(events: tuple[Event, ...], counts: Array, against: Adversary) -> Arr
         return None
     worth = np.array([_worth(event) for event in chosen]).reshape(-1, 3)
     with np.errstate(over="ignore"):
-        return np.stack([(counts[:, happened] * np.minimum(kind, _HUGE)).sum(axis=1) for kind in worth.T], axis=1)
+        totals = np.stack([(counts[:, happened] * np.minimum(kind, _HUGE)).sum(axis=1) for kind in worth.T], axis=1)
+    return np.where(totals < _HUGE, totals, math.inf)
 
 
 def _worth(event: Event) -> tuple[float, float, float]:
-    """What one release adds to mu^2, to the pure epsilon and to rho."""
-    if event.mechanism == "gaussian":
-        ratio = multiplier(event)
-        return (1 / ratio / ratio if ratio else math.inf), 0.0, 0.0
-    if event.mechanism == "discrete-gaussian":
-        squared_mu, rest = as_continuous(event)
-        return (squared_mu, rest, 0.0) if math.isfinite(squared_mu) else (0.0, 0.0, concentrated(event))
-    return 0.0, pure_epsilon(event), 0.0
+    """What one release adds to mu^2, to the pure epsilon and to rho; infinite where doubles cannot say it."""
+    try:
+        if event.mechanism == "gaussian":
+            ratio = multiplier(event)
+            return 1 / ratio / ratio, 0.0, 0.0
+        if event.mechanism == "discrete-gaussian":
+            squared_mu, rest = as_continuous(event)
+            return (squared_mu, rest, 0.0) if math.isfinite(squared_mu) else (0.0, 0.0, concentrated(event))
+        return 0.0, pure_epsilon(event), 0.0
+    except (OverflowError, ZeroDivisionError):
+        return 0.0, math.inf, 0.0
 
 
 def _within(squared_mu: float, pure: float, rho: float, *, budget: float, delta: float) -> bool:

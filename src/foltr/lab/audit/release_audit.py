@@ -146,8 +146,9 @@ def lab_path(mechanism: Gaussian, multiplier: float, *, seed: int, protect: Any 
         stddev, bit = np.append(np.full(PARAMETERS, of_update * clip), of_bits), [-0.5]
     cases = [Case(name, _BEYOND * shift, np.append(shift, bit)) for name, shift in axis_and_diagonal(clip)]
     if mechanism.adaptive:  # an update within the clip says so
-        cases += [Case(f"{name}, within the clip", shift * (1 - 1e-9), np.append(shift, 0.5))
-                  for name, shift in axis_and_diagonal(clip)]  # fmt: skip
+        _, last = cases
+        shift = last.shift[:-1]
+        cases[1] = Case(f"{last.name}, within the clip", shift * (1 - 1e-9), np.append(shift, 0.5))
     name = "clients of the lab" + (", with the adaptive clip's bit" if mechanism.adaptive else "")
     step = float(np.finfo(float).eps * stddev.min())
     return Path(
