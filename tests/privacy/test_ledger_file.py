@@ -1,5 +1,6 @@
 """The ledger of a node on the disk: crashes lose no charge, restored and copied ledgers are noticed."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from releases_by_hand import gaussian, laplace
 
-from foltr.errors import PrivacyError
+from foltr.errors import PrivacyError, StorageError
 from foltr.privacy import ledger, ledger_file
 from foltr.privacy.accounting import epsilon
 from foltr.privacy.calibration import noise_multiplier
@@ -220,12 +221,23 @@ def test_a_crash_while_the_ledger_is_begun(files, written):
     assert charged(opened(files), [0]).counts() == {EVENT: 1}
 
 
+def test_a_full_disk_charges_nothing_and_releases_nothing(files, monkeypatch):
+    node = charged(opened(files), [1])
+    before, write = files["path"].read_bytes(), os.pwrite
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", lambda file, line, place: write(file, line[: len(line) // 2], place))
+        with pytest.raises(StorageError, match="the disk is full"):
+            charged(node, [2])
+    assert files["path"].read_bytes() == before
+    assert charged(node, [2]).counts() == {EVENT: 2}
+
+
 CHARGE = """
 import sys
 from pathlib import Path
 from foltr.privacy.events import Event
 from foltr.privacy.ledger_file import open_ledger
-from foltr.errors import PrivacyError
+from foltr.errors import PrivacyError, StorageError
 path, witness, federation, budget, noise, often = sys.argv[1:]
 event = Event("gaussian", "l2", 1.0, "l2", float(noise))
 node = open_ledger(Path(path), delta=1e-5, budget=float(budget), witness=Path(witness))

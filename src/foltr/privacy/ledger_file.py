@@ -127,7 +127,7 @@ def open_ledger(
     """The ledger of this node; begun where there is none. `budget`: epsilon of all federations together, against
     a malicious server with its colluders unless another adversary is named."""
     check_figures(delta, budget)
-    terms = _Terms(Path(path), None if witness is None else Path(witness), delta, budget, against)
+    terms = _Terms(Path(path).absolute(), None if witness is None else Path(witness).absolute(), delta, budget, against)
     if terms.witness is not None and terms.witness.resolve().parent == terms.path.resolve().parent:
         raise PrivacyError(
             f"{witness}: the witness of a ledger belongs in another folder than the ledger, one that is not backed up "
@@ -144,7 +144,7 @@ def repair_ledger(path: Path, *, witness: Path, missing: int = 0) -> int:
     new one with all of the witness's records; a damaged file is renamed. `missing`: how many more releases may have
     happened; it must be stated where the witness is lost.
     """
-    terms = _Terms(Path(path), Path(witness), 0.0, None, "malicious")
+    terms = _Terms(Path(path).absolute(), Path(witness).absolute(), 0.0, None, "malicious")
     if not 0 <= missing <= _MOST_MISSING:
         raise PrivacyError(f"missing = {missing}: state from 0 to {_MOST_MISSING} releases")
     with _lock(terms):

@@ -12,6 +12,7 @@ when its digest is wrong AND no record follows it. A wrong digest before the las
 """
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import os
@@ -128,7 +129,7 @@ def append(path: Path, chain: Chain | None, record: Record) -> Chain:
         try:
             written = os.pwrite(file, line, size)
             if written < len(line):
-                raise OSError(28, "no space left")
+                raise OSError(errno.ENOSPC, "the record was not written whole")
             os.fsync(file)
         except OSError as problem:
             with contextlib.suppress(OSError):  # what is left of it is a torn record, which counts
