@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -219,6 +220,30 @@ def test_a_crash_while_the_ledger_is_begun(files, written):
     elif written != "nothing":
         files["path"].write_bytes(b"" if written == "an empty file" else bytes(90))
     assert charged(opened(files), [0]).counts() == {EVENT: 1}
+
+
+def test_the_record_is_on_the_disk_before_the_witness_and_both_before_the_answer(files, monkeypatch):
+    """A record that is only in memory would be lost with the power while its release is out."""
+    node, order = charged(opened(files), [1]), []
+    names = {path.stat().st_ino: name for name, path in files.items()}
+    write, sync, replace = os.pwrite, os.fsync, Path.replace
+
+    def spied(name, call):
+        def act(file, *rest):
+            if isinstance(file, int) and (seen := os.fstat(file)).st_ino in names:
+                order.append(f"{name} {names[seen.st_ino]}")
+            elif isinstance(file, Path) or name == "fsync":
+                order.append(name)
+            return call(file, *rest)
+
+        return act
+
+    monkeypatch.setattr(os, "pwrite", spied("write", write))
+    monkeypatch.setattr(os, "fsync", spied("fsync", sync))
+    monkeypatch.setattr(Path, "replace", spied("rename", replace))
+    charged(node, [2])
+    # the new witness is synced before it gets its name, and its folder after
+    assert order == ["write path", "fsync path", "fsync", "rename", "fsync"]
 
 
 def test_a_full_disk_charges_nothing_and_releases_nothing(files, monkeypatch):
