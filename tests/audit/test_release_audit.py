@@ -279,7 +279,7 @@ def test_the_audit_of_a_setting_says_everything_in_80_columns(make_setting, monk
     words = " ".join(shown.getvalue().split())
     assert max(map(len, shown.getvalue().splitlines())) <= 80
     assert "…" not in words
-    for phrase in ("Adversary: sees the sum", "Unit: user", "Adjacency: zero-out", "2,400 of each dataset",
+    for phrase in ("Adversary: sees the sum", "Unit: user (one node)", "Adjacency: zero-out", "2,400 of each dataset",
                    "Odds that an honest implementation fails: 0.0", "Verdict: nothing contradicts the claim",
                    "Verdict: refuted: mu, one coordinate", "same noise", "REFUTED"):  # fmt: skip
         assert phrase in words

@@ -75,8 +75,9 @@ def audit_path(make: Callable[[float], Path], multiplier: float, *, trials: int 
         "5 % less variance": acceptance_odds(math.sqrt(0.95), noise.size),
     }
     found = {
-        "path": own.name, "adversary": _ADVERSARY, "unit": "user", "adjacency": "zero-out", "multiplier": multiplier,
-        "trials": trials, "draws": noise.size, "checks": [check._asdict() for check in checks],
+        "path": own.name, "adversary": _ADVERSARY, "unit": "user (one node)", "adjacency": "zero-out",
+        "multiplier": multiplier, "trials": trials, "draws": noise.size,
+        "checks": [check._asdict() for check in checks],
         "false_alarm": sum(check.false_alarm for check in checks), "missed": missed, "simulated": own.simulated,
         "passed": all(check.passed for check in checks),
     }  # fmt: skip
