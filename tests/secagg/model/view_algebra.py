@@ -2,8 +2,8 @@
 
 A masked vector is a form x_i + b_i + sum of +-m_ij. Masks that the adversary cannot compute are independent and uniform
 in the ring of integers modulo 2^bits, so of the honest vectors it learns the combinations whose masks cancel, and
-nothing else: {a X : a M = 0 modulo 2^bits}, with X the coefficients of vectors and M those of unknown masks, one row for
-each masked vector.
+nothing else: {a X : a M = 0 modulo 2^bits}, with X the coefficients of vectors and M those of unknown masks, one row
+for each masked vector.
 
 Two fields decide the ring. If M has the same rank over the rationals and over the field of two elements, then its left
 kernel modulo 2^bits is the reduction of its integer kernel, and what is determined is what the rational kernel gives.
@@ -74,7 +74,7 @@ def _reduced(rows: Iterable[int]) -> list[int]:
 
 
 def _coefficients(form: Form) -> dict[int, int]:
-    return {bit: 1 for bit in _bits(form.plus)} | {bit: PRIME - 1 for bit in _bits(form.minus)}
+    return dict.fromkeys(_bits(form.plus), 1) | dict.fromkeys(_bits(form.minus), PRIME - 1)
 
 
 def _bits(number: int) -> Iterable[int]:
