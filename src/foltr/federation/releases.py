@@ -31,7 +31,7 @@ def protection_of(
     """The mechanism with its event and an empty ledger; noise is calibrated to the releases of one user."""
     participation = max_participation(clients, cohort, round_robin=round_robin, rounds=rounds)
     releases = getattr(mechanism, "releases", None) or participation
-    context = ReleaseContext(cohort or clients, releases, parameters, outcomes)
+    context = ReleaseContext(cohort or clients, releases, parameters, outcomes, clients)
     event = mechanism.event(context)
     if event is None:
         return Protection(mechanism, context=context)

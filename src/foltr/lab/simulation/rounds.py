@@ -16,9 +16,10 @@ from foltr.federation import personalization as personal
 from foltr.federation.aggregators import FedAvg, aggregator_kind
 from foltr.federation.buffered import weigh_staleness
 from foltr.federation.personalization import Shared
-from foltr.federation.round import Aggregate, run_rounds
+from foltr.federation.round import Aggregate, Transform, run_rounds
 from foltr.federation.schedule import Members
 from foltr.federation.server import init_state, server_optimizer
+from foltr.lab.simulation.protection import server_noise
 from foltr.lab.simulation.task import Central, Federated, Task, federated, init_parameters, protection_in, schedule_of
 from foltr.types import Array, OnlineMetrics, Updates
 
@@ -51,13 +52,26 @@ def _federated(task: Task, federation: Federated, engine: Any) -> Iterator[Round
         start, mechanism_state=task.privacy.init_state(),
         personal=personal.init_state(start, federation.clients) if own else None,
     )  # fmt: skip
+    protection = protection_in(task)
+    noise = server_noise(protection, seed=task.seed, clients=federation.clients)
     rounds = run_rounds(
-        state, schedule_of(task), engine, protection=protection_in(task), aggregator=aggregation(task, engine),
-        server_optimizer=server_optimizer(task.learner), transform=task.transform,
+        state, schedule_of(task), engine, protection=protection, aggregator=aggregation(task, engine),
+        server_optimizer=server_optimizer(task.learner), transform=_both(task.transform, noise),
         personalization=personal.personalization(task.personal, task.ranker) if own else None,
     )  # fmt: skip
     for done in rounds:
         yield _progress(done.round, done.parameters, done.online, done.state.personal)
+
+
+def _both(first: Transform | None, second: Transform | None) -> Transform | None:
+    """One after the other."""
+    if first is None or second is None:
+        return first or second
+
+    def transform(updates: Updates, model: Array, round: int) -> Updates:
+        return second(first(updates, model, round), model, round)
+
+    return transform
 
 
 def warmed_up(task: Task, federation: Federated, engine: Any) -> Array:
