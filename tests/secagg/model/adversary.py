@@ -126,7 +126,9 @@ def profiles(world: World) -> Iterator[list[Told]]:
                     yield profile
 
 
-def _in_order(options: Sequence[Sequence[Told]], sparse: bool, start: tuple[Told, ...] = ()) -> Iterator[tuple[Told, ...]]:
+def _in_order(
+    options: Sequence[Sequence[Told]], sparse: bool, start: tuple[Told, ...] = ()
+) -> Iterator[tuple[Told, ...]]:
     if len(start) == len(options):
         yield start
         return

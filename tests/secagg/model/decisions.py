@@ -10,7 +10,7 @@ Results are remembered: a mutant clears them (`forget`). The rules are looked up
 replaces one in `foltr.secagg.rules` changes the model and the real client alike.
 """
 
-from functools import lru_cache
+from functools import cache
 
 from foltr.secagg import rules
 from foltr.secagg.guarantee import Guarantee
@@ -27,7 +27,7 @@ def answers_again(stage: str) -> bool:
     return rules.in_order(STAGES[stage], STAGES[stage] + 1)
 
 
-@lru_cache(maxsize=None)
+@cache
 def shares(client: int, members: int, everybody: int, min_clients: int) -> bool:
     named = members_of(members)
     return (
@@ -37,13 +37,15 @@ def shares(client: int, members: int, everybody: int, min_clients: int) -> bool:
     )
 
 
-@lru_cache(maxsize=None)
+@cache
 def masks(held: int, threshold: int) -> bool:
     return rules.enough_holders(held.bit_count(), threshold)
 
 
-@lru_cache(maxsize=None)
-def agrees(client: int, members: int, neighbours: int, held: int, survivors: int, sizes: Guarantee, threshold: int) -> bool:
+@cache
+def agrees(
+    client: int, members: int, neighbours: int, held: int, survivors: int, sizes: Guarantee, threshold: int
+) -> bool:
     named, around = members_of(survivors), members_of(survivors & neighbours)
     return (
         rules.survives(client, named)
@@ -54,12 +56,12 @@ def agrees(client: int, members: int, neighbours: int, held: int, survivors: int
     )
 
 
-@lru_cache(maxsize=None)
+@cache
 def unmasks(signers: int, threshold: int) -> bool:
     return rules.enough_signatures(signers.bit_count(), threshold)
 
 
-@lru_cache(maxsize=None)
+@cache
 def opened(around: int, held: int, proved: int) -> tuple[int, int]:
     """Of whom the self mask and of whom the mask key is opened, as bits."""
     survivors, seeds, keys = members_of(around), 0, 0

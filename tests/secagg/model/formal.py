@@ -18,7 +18,6 @@ from view_algebra import Form
 from foltr.secagg.graph import GraphShape
 from foltr.secagg.guarantee import Guarantee
 
-
 NOBODY = 0  # in place of survivors: the client signs nothing
 
 

@@ -25,7 +25,9 @@ from foltr.secagg.graph import GraphShape
 
 def tail(population: int, marked: int, drawn: int, least: int) -> Fraction:
     """Probability that `least` or more of the drawn are marked."""
-    found = sum(comb(marked, k) * comb(population - marked, drawn - k) for k in range(max(least, 0), min(marked, drawn) + 1))
+    found = sum(
+        comb(marked, k) * comb(population - marked, drawn - k) for k in range(max(least, 0), min(marked, drawn) + 1)
+    )
     return Fraction(found, comb(population, drawn))
 
 

@@ -1,10 +1,8 @@
 """Small federations under every lie of a server with its colluders: one sum of the promised size, or nothing."""
 
 import pytest
-from formal import honest
 from sampled import circle_world, sample
-from search import judged, search, world
-from adversary import deliveries, profiles
+from search import search, world
 
 # clients, dropouts, corrupt, rankers: profiles in which somebody may open, views with all deliveries, views with a sum
 EXHAUSTIVE = {
