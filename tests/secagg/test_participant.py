@@ -245,7 +245,7 @@ def test_share_answered_twice_reuses_no_key_for_another_text():
         messages.to_set(fewer, FED.registry),
         levels[-1][0],
         bare.graph.merkle_path(levels, 0),
-        list(adverts.values())[1:],
+        [messages.signed_keys(one) for one in adverts.values()][1:],
     )
     second = sealing(state, smaller)
     assert len(second) == 3

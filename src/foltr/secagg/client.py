@@ -182,13 +182,14 @@ def _neighbours(state: Client, body: messages.Neighbourhood) -> tuple[int, tuple
     return shape.threshold, tuple(known.clients[places[other]] for other in around)
 
 
-def _usable(state: Client, adverts: dict[int, bytes]) -> dict[int, messages.Keys]:
+def _usable(state: Client, signed: dict[int, bytes]) -> dict[int, messages.Keys]:
     """The keys that are signed by their neighbour and belong to nobody else; the others count as absent."""
     found: dict[int, messages.Keys] = {}
-    for other, advert in adverts.items():
+    for other, one in signed.items():
         address = _address(state, "reply", "advertise", other)
-        with suppress(SecureAggregationError):
-            found[other] = messages.receive(advert, address, state.registry.keys[other], messages.Keys)
+        keys = messages.keys_of(one, address, state.registry.keys[other])
+        if keys is not None:
+            found[other] = keys
     own = msgspec.structs.astuple(_own_keys(state))
     usable = rules.usable_keys(own, {other: msgspec.structs.astuple(key) for other, key in found.items()})
     return {other: key for other, key in found.items() if other in usable}

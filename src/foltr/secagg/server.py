@@ -250,11 +250,12 @@ def _neighbourhoods(
     levels = graph.merkle_levels([graph.merkle_leaf(advert) for advert in adverts.values()])
     root, bits = levels[-1][0], to_set(members, registry)
     view = messages.view(bits, root)
+    signed = {client: messages.signed_keys(advert) for client, advert in adverts.items()}
     around, requests = {}, {}
     for place, client in enumerate(members):
         near = graph.neighbours(view, len(members), shape.degree, place)
         around[client] = tuple(members[other] for other in near)
-        keys = [adverts[other] for other in around[client]]
+        keys = [signed[other] for other in around[client]]
         requests[client] = messages.Neighbourhood(bits, root, graph.merkle_path(levels, place), keys)
     places = {client: {other: k for k, other in enumerate(near)} for client, near in around.items()}
     return Circle(around, places, shape.threshold, view), requests
