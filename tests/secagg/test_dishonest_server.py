@@ -202,11 +202,11 @@ def test_a_survivor_that_never_shared_is_not_believed():
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda signed: signed[:3] + [b""] * 2, "3 neighbours signed the survivors, at least 4"),
-        (lambda _: [b""] * 5, "0 neighbours signed"),
+        (lambda signed: signed[:3] + [b""] * 2, "3 witnesses signed the survivors, at least 4"),
+        (lambda _: [b""] * 5, "0 witnesses signed"),
         (lambda signed: signed[:-1], "was sent 4 signatures, expected 5"),
-        (lambda signed: [signed[1], signed[0], *signed[2:]], "2 neighbours signed"),
-        (lambda signed: [bytes(64), *signed[1:]], "3 neighbours signed"),
+        (lambda signed: [signed[1], signed[0], *signed[2:]], "2 witnesses signed"),
+        (lambda signed: [bytes(64), *signed[1:]], "3 witnesses signed"),
     ],
 )
 def test_without_signatures_of_neighbours_nothing_is_opened(change, says):
@@ -267,7 +267,7 @@ def test_two_sets_of_survivors_open_nothing(client):
     states, signatures = split_views()
     for choose in (EVERYBODY.__contains__, partial(same_half, client)):
         signed = [signatures[other] if choose(other) else b"" for other in states[client].neighbours]
-        refused("unmask", messages.Agreements(signed, [b""] * 5), r"[12] neighbours signed", states, client=client)
+        refused("unmask", messages.Agreements(signed, [b""] * 5), r"[12] witnesses signed", states, client=client)
 
 
 def same_half(client, other):

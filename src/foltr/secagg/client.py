@@ -6,9 +6,10 @@ Sources: Bonawitz et al. 2017, figure 4; Bell et al. 2020. A client sends
 
 and gives each neighbour a share of `seed` and of its mask key. It trusts no request: `rules` has its decisions. Who may
 be a member, how many must be, the neighbours and the threshold follow from the registry, the terms and a hash of all
-keys of the round. It opens one kind of share of each neighbour, after a threshold of neighbours has signed the same set
-of survivors. A neighbour whose key or share is unusable counts as absent, and the signed reply says so: an empty entry
-where the server had sent one. `federation.participant` stores states; nothing else may answer a stage twice.
+keys of the round. It opens one kind of share of each neighbour, after enough of its witnesses have signed the same set
+of survivors (`witnesses`). A neighbour whose key or share is unusable counts as absent, and the signed reply says so:
+an empty entry where the server had sent one. `federation.participant` stores states; nothing else may answer a stage
+twice.
 
 Differs from the paper: the request to open names no shares; which kind is opened follows from the signed set alone. A
 client opens the self mask of a neighbour only if that proves that it masked with the client: otherwise a server could
@@ -280,23 +281,26 @@ def _agree(state: Client, body: messages.Survivors) -> tuple[Client, messages.Ag
 
 
 def _unmask(state: Client, body: messages.Agreements) -> tuple[Client, messages.Revealed]:
-    _as_many(state, len(body.signatures), state.neighbours, "signatures")
+    witnesses, needed = messages.witnesses_of(
+        state.terms, state.registry, state.sizes, state.members, state.view, state.id
+    )
+    _as_many(state, len(body.signatures), witnesses, "signatures", "witness")
     _as_many(state, len(body.proofs), state.neighbours, "proofs")
-    signed = _signed(state, body.signatures)
-    enough = rules.enough_signatures(signed, state.threshold)
-    _require(state, enough, f"{signed} neighbours signed the survivors, at least {state.threshold} are needed")
+    signed = _signed(state, witnesses, body.signatures)
+    enough = rules.enough_signatures(signed, needed)
+    _require(state, enough, f"{signed} witnesses signed the survivors, at least {needed} are needed")
     around = set_of(state.survivors, state.registry).intersection(state.neighbours)
     proofs = dict(zip(state.neighbours, body.proofs, strict=True))
     proved = {other for other in around if crypto.same(proofs[other], _proof(state, other, state.id))}
     return state, messages.Revealed([_revealed(state, other, around, proved) for other in state.neighbours])
 
 
-def _signed(state: Client, signatures: list[bytes]) -> int:
-    """How many neighbours saw the same graph and the same survivors."""
+def _signed(state: Client, witnesses: tuple[int, ...], signatures: list[bytes]) -> int:
+    """How many witnesses saw the same graph and the same survivors."""
     expected = messages.agreement(state.view, state.survivors)
     return sum(
         messages.vouches(one, _address(state, "reply", "agree", other), state.registry.keys[other], expected)
-        for other, one in zip(state.neighbours, signatures, strict=True)
+        for other, one in zip(witnesses, signatures, strict=True)
         if one
     )
 
@@ -309,10 +313,10 @@ def _revealed(state: Client, other: int, around: Set[int], proved: Set[int]) -> 
     return seed if rules.share_to_open(other, around) == "seed" else mask
 
 
-def _as_many(state: Client, found: int, neighbours: tuple[int, ...], what: str) -> None:
-    if found != len(neighbours):
+def _as_many(state: Client, found: int, others: tuple[int, ...], what: str, whose: str = "neighbour") -> None:
+    if found != len(others):
         raise SecureAggregationError(
-            f"client {state.id} was sent {found} {what}, expected {len(neighbours)}: one for each neighbour"
+            f"client {state.id} was sent {found} {what}, expected {len(others)}: one for each {whose}"
         )
 
 

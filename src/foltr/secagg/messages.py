@@ -26,6 +26,7 @@ from foltr.secagg.crypto import between, label, signed_by
 from foltr.secagg.graph import COMPLETE, GraphShape, degree_for
 from foltr.secagg.guarantee import Guarantee, guarantee
 from foltr.secagg.ring import Ring, require_range
+from foltr.secagg.witnesses import witnesses, witnesses_for
 from foltr.types import Array
 
 PROTOCOL = "foltr-secagg"
@@ -106,6 +107,19 @@ def ring_of(terms: Terms, sizes: Guarantee) -> Ring:
 def shape_of(terms: Terms, sizes: Guarantee, members: int) -> GraphShape:
     """The neighbour graph of a round with so many members."""
     return degree_for(members, sizes, failure=terms.failure, stall=terms.stall)
+
+
+def witnesses_of(
+    terms: Terms, known: Registry, sizes: Guarantee, members: bytes, view: bytes, client: int
+) -> tuple[tuple[int, ...], int]:
+    """Whose signatures on the survivors a member demands, and how many of them. `members`: as a set."""
+    places = np.flatnonzero(from_set(members, known))  # [members] in the registry
+    count, shape = len(places), shape_of(terms, sizes, len(places))
+    drawn = witnesses_for(count, sizes, shape, failure=terms.failure, stall=terms.stall)
+    place = int(np.searchsorted(places, known.places[client]))
+    return tuple(
+        known.clients[places[other]] for other in witnesses(view, count, drawn.number, place)
+    ), drawn.signatures
 
 
 def cohort_of(known: Registry, sizes: Guarantee, round: int) -> frozenset[int]:
@@ -251,9 +265,9 @@ def agreement(seen: bytes, survivors: bytes) -> Agreement:
 
 
 class Agreements(Body, frozen=True):
-    """Request of `unmask`: signatures of neighbours on the same set, and what survivors proved to this client."""
+    """Request of `unmask`: signatures of witnesses on the same set, and what survivors proved to this client."""
 
-    signatures: list[bytes]  # in the order of neighbours, empty where there is none
+    signatures: list[bytes]  # in the order of witnesses, empty where there is none
     proofs: list[bytes]  # in the order of neighbours, empty for those who dropped out
 
 

@@ -90,9 +90,9 @@ def enough_surviving_neighbours(surviving_neighbours: int, threshold: int) -> bo
 # unmask: what is opened
 
 
-def enough_signatures(signed: int, threshold: int) -> bool:
-    """So many neighbours signed the same graph and survivors that no other set can have as many."""
-    return signed >= threshold
+def enough_signatures(signed: int, needed: int) -> bool:
+    """So many witnesses signed the same graph and survivors that no other set can have as many."""
+    return signed >= needed
 
 
 def may_open(other: int, surviving_neighbours: Set[int], proved: Set[int]) -> bool:

@@ -61,6 +61,7 @@ class Circle(NamedTuple):
 
     around: dict[int, tuple[int, ...]]  # neighbours of each client, sorted
     places: dict[int, dict[int, int]]  # of each neighbour in that order
+    witnesses: dict[int, tuple[tuple[int, ...], int]]  # whose signatures each client demands, and how many
     threshold: int
     view: bytes  # the graph as described to clients
 
@@ -258,7 +259,8 @@ def _neighbourhoods(
         keys = [signed[other] for other in around[client]]
         requests[client] = messages.Neighbourhood(bits, root, graph.merkle_path(levels, place), keys)
     places = {client: {other: k for k, other in enumerate(near)} for client, near in around.items()}
-    return Circle(around, places, shape.threshold, view), requests
+    witnesses = {client: messages.witnesses_of(terms, registry, sizes, bits, view, client) for client in members}
+    return Circle(around, places, witnesses, shape.threshold, view), requests
 
 
 def _check_circle(post: _Post, owners: Iterable[int], remaining: Collection[int], circle: Circle, what: str) -> None:
@@ -283,18 +285,18 @@ def _deliveries(shares: Mapping[int, messages.Shares], circle: Circle) -> dict[i
 def _agreements(
     post: _Post, agreed: Mapping[int, bytes], masked: Mapping[int, messages.Masked], circle: Circle
 ) -> dict[int, messages.Agreements]:
-    """A threshold of signatures for each client that can have so many; the others count as dropped out."""
+    """Enough signatures of its witnesses for each client that can have so many; the others count as dropped out."""
     signatures = {
         client: messages.opened(raw, _address(post, "reply", "agree", client)).signature
         for client, raw in agreed.items()
     }
     requests = {}
     for client in agreed:
-        near = circle.around[client]
-        chosen = set([other for other in near if other in signatures][: circle.threshold])
-        if len(chosen) == circle.threshold:
+        near, (witnesses, needed) = circle.around[client], circle.witnesses[client]
+        chosen = set([other for other in witnesses if other in signatures][:needed])
+        if len(chosen) == needed:
             proofs = [masked[other].proofs[circle.places[other][client]] if other in masked else b"" for other in near]
-            signed = [signatures[other] if other in chosen else b"" for other in near]
+            signed = [signatures[other] if other in chosen else b"" for other in witnesses]
             requests[client] = messages.Agreements(signed, proofs)
     return requests
 
