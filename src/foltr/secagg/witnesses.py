@@ -42,7 +42,7 @@ def witnesses_for(members: int, sizes: Guarantee, shape: GraphShape, *, failure:
     if shape.degree >= members - 1:
         return Witnesses(shape.degree, shape.threshold)
     dropouts = min(sizes.cohort - sizes.min_clients, members - 1)
-    for number in range(shape.degree, members - 1, max(2, shape.degree // 32 * 2)):
+    for number in range(shape.degree, members - 1, max(2, shape.degree // 64 * 2)):
         signatures = number - most_drawn(members - 1, dropouts, number, Fraction(stall) / members)
         if split(members, sizes.colluders, shape, Witnesses(number, signatures)) <= log2(failure) - 1:
             return Witnesses(number, signatures)

@@ -1,7 +1,8 @@
 """All choices of the adversary: what each honest client is told at each stage, and what that gives away.
 
 The adversary is the server with its colluding clients. For every honest client it chooses the ranker, the members, the
-root of the keys (and with it the circle), whose shares are delivered, and the survivors; all may differ between clients.
+root of the keys (and with it the circle), whose shares are delivered, and the survivors; all may differ from client to
+client.
 Left out are choices that another choice dominates, because a reply adds to the view and never takes from it:
 
     silence towards a client, late requests      asking is never worse; a client with whom nobody masks and whom nobody
@@ -39,10 +40,10 @@ def choices(world: World, client: int) -> list[Told]:
     """Everything that the rules let a client be told, for one ranker and, where all are neighbours, for one root."""
     found = []
     for members in range(everybody(world) + 1):
-        if decisions.shares(client, members, everybody(world), world.sizes.min_clients):
-            if members >> client & 1 and world.shapes[members.bit_count()] is not None:
-                for root in range(len(world.circles) or 1):
-                    found += _told(world, client, members, root)
+        joins = decisions.shares(client, members, everybody(world), world.sizes.min_clients) and members >> client & 1
+        if joins and world.shapes[members.bit_count()] is not None:
+            for root in range(len(world.circles) or 1):
+                found += _told(world, client, members, root)
     return found
 
 

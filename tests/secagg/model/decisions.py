@@ -1,4 +1,4 @@
-"""The decisions of an honest client in the model: the functions of `foltr.secagg.rules`, called by what the client knows.
+"""The decisions of an honest client in the model: the functions of `foltr.secagg.rules`, on what the client knows.
 
 Sets are bits of client numbers. What a client derives by cryptography is formal here:
 

@@ -4,8 +4,8 @@ A `Path` is what one honest client was asked and answered from `share` to `agree
 masked vector (a form), shares for its neighbours (counted), a signature (the claim), proofs (whom it masked with).
 
 Restores. A client that is restored to before `share` shares the same secrets again, with polynomials and sealing keys
-of the new graph. In the model every client has done so in every graph before it goes on in one of them: the adversary can
-have no more. A client that is restored to before `mask` or `agree` has several paths with the same keys; one that is
+of the new graph. In the model every client has done so in every graph before it goes on in one of them: the adversary
+can have no more. A client that is restored to before `mask` or `agree` has several paths with the same keys; one that is
 restored to before `advertise` has several `copy` numbers: new keys and masks, the same vector.
 """
 

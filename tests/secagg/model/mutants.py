@@ -1,8 +1,8 @@
 """The protocol with one check removed or weakened at a time, and the attack that each of these mutants permits.
 
 A mutant replaces a function of `foltr.secagg.rules` (which changes the real client as well), or a binding of the model:
-what signatures, sealing keys and contexts cover, or a size. `SINGLE` are caught alone. `PAIRS` are two checks that stop the
-same attack: the model finds none as long as one of them stands, and finds it when both are gone.
+what signatures, sealing keys and contexts cover, or a size. `SINGLE` are caught alone. `PAIRS` are two checks that stop
+the same attack: the model finds none as long as one of them stands, and finds it when both are gone.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ def always(*_: Any) -> bool:
 
 def answers_twice(stage: str) -> Callable[[int, int], bool]:
     place = decisions.STAGES[stage]
-    return lambda asked, answered: asked == answered or asked == place
+    return lambda asked, answered: asked in (answered, place)
 
 
 def _lower_threshold(real: World) -> World:
@@ -56,7 +56,7 @@ SIX_TWO_COLLUDERS = world(6, dropouts=0.1, corrupt=0.3)
 SINGLE: dict[str, Mutant] = {
     "held": Mutant(
         "a client signs survivors only if it masked with those around it (survivors_are_held)",
-        "a group is told that the others shared nothing and masks among itself; all sign the full set; the group's sum opens",
+        "a group is told that the others shared nothing and masks among itself; all sign the full set; its sum opens",
         ((rules, "survivors_are_held", always),),
         FIVE,
     ),
@@ -73,7 +73,7 @@ SINGLE: dict[str, Mutant] = {
         SIX,
     ),
     "signatures": Mutant(
-        "a threshold of neighbours signed the same set (enough_signatures)",
+        "enough witnesses signed the same set (enough_signatures)",
         "some are told that a client survived, the others that it dropped out: both of its secrets open",
         ((rules, "enough_signatures", always),),
         FIVE_LESS_ONE,
@@ -147,10 +147,10 @@ _HOLDERS = (rules, "enough_holders", always)
 
 PAIRS: dict[str, Mutant] = {
     "proofs": Mutant(
-        "a survivor's self mask is opened only if it proved that it masked with the opener (may_open), and a client masks "
-        "only with a threshold of neighbours (enough_holders)",
-        "the victim is told that all honest neighbours shared nothing, and the neighbours that it survived: it stands without "
-        "a mask when they open its self mask",
+        "a survivor's self mask is opened only if it proved that it masked with the opener (may_open), and a client "
+        "masks only with a threshold of neighbours (enough_holders)",
+        "the victim is told that all honest neighbours shared nothing, and the neighbours that it survived: it stands "
+        "without a mask when they open its self mask",
         (_PROOFS, _HOLDERS),
         FIVE,
     ),

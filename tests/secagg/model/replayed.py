@@ -1,8 +1,8 @@
 """A view of the model against the real client: real keys, real messages, a server that lies as the paths say.
 
 The colluders follow the protocol where that helps: they share, mask with everybody, sign every claim and open all that
-they hold. A root of the model is a tree with other keys of a colluder, who must then be among the members. `recovered` is what the adversary
-computes from the replies: nothing of an honest client's state is used.
+they hold. A root of the model is a tree with other keys of a colluder, who must then be among the members. `recovered`
+is what the adversary computes from the replies.
 """
 
 from collections.abc import Iterable, Sequence
@@ -87,7 +87,7 @@ class _refusals:  # noqa: N801
 
 
 def _shared(world: World, found: Replay, states, adverts, path: Path):
-    """All members of a graph answer `share` in it, as clients restored to before that stage; states and sealed shares."""
+    """All members of a graph answer `share` in it, restored to before that stage: their states and sealed shares."""
     fed, ids, named = found.fed, found.ids, sorted(members_of(path.members))
     leaves = [adverts[client] + bytes(path.root if client == named[-1] else 0) for client in named]
     tree = graph.merkle_levels([graph.merkle_leaf(leaf) for leaf in leaves])

@@ -47,7 +47,7 @@ def test_the_model_signs_what_the_client_signs():
 
 
 def test_views_of_the_model_are_views_of_the_code():
-    """Of every seventh view: what the model says is determined can be computed from real messages, and no subset of it."""
+    """Every seventh view: what the model says is determined can be computed from real messages, and nothing else."""
     formal, sums = world(5, **SHARES, roots=2), 0
     views = (paths for profile in profiles(formal) for paths in deliveries(formal, profile))
     views = (paths for paths in views if all(path.members & formal.colluders or not path.root for path in paths))
