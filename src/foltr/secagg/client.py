@@ -151,7 +151,7 @@ def _share(state: Client, body: messages.Neighbourhood) -> tuple[Client, message
     shared = _agreements(state, keys)
     _require(
         state,
-        rules.enough_holders(len(shared), threshold),
+        rules.enough_neighbours(len(shared), threshold),
         f"{len(shared)} neighbours have usable keys, at least {threshold} are needed",
     )
     state = msgspec.structs.replace(
@@ -202,7 +202,7 @@ def _agreements(state: Client, keys: dict[int, messages.Keys]) -> dict[int, byte
     for other, key in keys.items():
         if crypto.usable(key.mask):
             with suppress(SecureAggregationError):
-                found[other] = crypto.agree(private, key.channel)
+                found[other] = crypto.extract(crypto.agree(private, key.channel))
     return found
 
 
@@ -236,7 +236,7 @@ def _mask(state: Client, body: messages.Deliveries) -> tuple[Client, messages.Ma
         opened = _open_shares(state, other, sealed) if sealed and other in state.shared else None
         if opened is not None:
             held[other] = opened
-    enough = rules.enough_holders(len(held), state.threshold)
+    enough = rules.enough_neighbours(len(held), state.threshold)
     _require(state, enough, f"{len(held)} neighbours take part, at least {state.threshold} are needed")
     keys = {other: state.mask_keys[other] for other in held}
     terms = state.terms

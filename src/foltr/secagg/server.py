@@ -136,8 +136,8 @@ def _cohort(clients: Iterable[int], registry: Registry, sizes: Guarantee, round:
     unknown = [client for client in cohort if client not in registry.keys]
     if unknown:
         raise SpecError(f"clients {unknown[:5]} are not in the registry; register their identities first")
-    if not set(cohort) <= (turn := cohort_of(registry, sizes, round)):
-        raise SpecError(f"clients {sorted(set(cohort) - turn)[:5]} are asked in round {round}; it is not their turn")
+    if not set(cohort) <= (asked := cohort_of(registry, sizes, round)):
+        raise SpecError(f"clients {sorted(set(cohort) - asked)[:5]} are asked in round {round}; it is not their turn")
     if len(cohort) < sizes.min_clients:
         raise SpecError(f"{len(cohort)} clients; a sum of this federation needs {sizes.min_clients} or more")
     return cohort
