@@ -39,7 +39,7 @@ def shares(client: int, members: int, everybody: int, min_clients: int) -> bool:
 
 @cache
 def masks(held: int, threshold: int) -> bool:
-    return rules.enough_holders(held.bit_count(), threshold)
+    return rules.enough_neighbours(held.bit_count(), threshold)
 
 
 @cache

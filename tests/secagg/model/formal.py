@@ -5,8 +5,8 @@ masked vector (a form), shares for its neighbours (counted), a signature (the cl
 
 Restores. A client that is restored to before `share` shares the same secrets again, with polynomials and sealing keys
 of the new graph. In the model every client has done so in every graph before it goes on in one of them: the adversary
-can have no more. A client that is restored to before `mask` or `agree` has several paths with the same keys; one that is
-restored to before `advertise` has several `copy` numbers: new keys and masks, the same vector.
+can have no more. A client that is restored to before `mask` or `agree` has several paths with the same keys; one that
+is restored to before `advertise` has several `copy` numbers: new keys and masks, the same vector.
 """
 
 from collections.abc import Iterator, Sequence

@@ -143,15 +143,15 @@ SINGLE: dict[str, Mutant] = {
 }
 
 _PROOFS = (rules, "may_open", always)
-_HOLDERS = (rules, "enough_holders", always)
+_NEIGHBOURS = (rules, "enough_neighbours", always)
 
 PAIRS: dict[str, Mutant] = {
     "proofs": Mutant(
         "a survivor's self mask is opened only if it proved that it masked with the opener (may_open), and a client "
-        "masks only with a threshold of neighbours (enough_holders)",
+        "masks only with a threshold of neighbours (enough_neighbours)",
         "the victim is told that all honest neighbours shared nothing, and the neighbours that it survived: it stands "
         "without a mask when they open its self mask",
-        (_PROOFS, _HOLDERS),
+        (_PROOFS, _NEIGHBOURS),
         FIVE,
     ),
 }

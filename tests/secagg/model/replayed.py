@@ -96,7 +96,7 @@ def _shared(world: World, found: Replay, states, adverts, path: Path):
         state = states[client]
         if client == named[-1] and path.root:  # a colluder accepts any root
             state = msgspec.structs.replace(state, advert=leaves[place])
-        keys = [adverts[other] for other in named if other != client]
+        keys = [messages.signed_keys(adverts[other]) for other in named if other != client]
         request = Neighbourhood(
             to_set([ids[c] for c in named], fed.registry), tree[-1][0], graph.merkle_path(tree, place), keys
         )

@@ -10,7 +10,7 @@ the neighbour's vector is in the same sum or the neighbour's mask key is open. S
 Then every honest neighbour that opens i is in T, and so is every honest survivor around it. Where all are neighbours, T
 is all honest survivors of the signed set: `min_clients` - colluders or more. On a circle, T is that too unless
 
-    (3) two runs of degree / 2 places, at the two ends of T, have no honest survivor. The client of T at the end of a run
+    (3) two runs of degree / 2 places, at the two ends of T, have no honest survivor. The client of T beside a run
         has at most degree / 2 neighbours in T, so threshold - degree / 2 of the run are colluders.
 
 The server chooses who drops out and who is told what after it has seen the graph; only the places of colluders and the

@@ -24,7 +24,7 @@ def test_a_thousand_clients_promise_eight_hundred():
 
 @pytest.mark.parametrize(("dropouts", "corrupt"), SHARES)
 def test_where_all_are_neighbours_no_choice_opens_both_secrets_or_two_sums(dropouts, corrupt):
-    """Every registry up to 100 clients and every number of members that the client accepts, all colluders among them."""
+    """Every registry up to 100 clients, every number of members that the client accepts, all colluders among them."""
     seen = 0
     for registered in range(3, COMPLETE + 1):
         try:
