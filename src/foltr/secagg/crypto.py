@@ -60,10 +60,15 @@ def public_of(key: X25519PrivateKey) -> bytes:
     return key.public_key().public_bytes_raw()
 
 
+@lru_cache(maxsize=2**12)  # many clients in one process agree with the same key
+def _public(key: bytes) -> X25519PublicKey:
+    return X25519PublicKey.from_public_bytes(key)
+
+
 def agree(key: X25519PrivateKey, other: bytes) -> bytes:
     """The secret that two owners of keys share."""
     try:
-        return key.exchange(X25519PublicKey.from_public_bytes(other))
+        return key.exchange(_public(other))
     except ValueError:  # too short, or a point that gives everybody the same secret
         raise SecureAggregationError("an X25519 public key is not usable; take a freshly generated one") from None
 

@@ -45,12 +45,12 @@ def largest(ring: Ring) -> int:
 def require_range(ring: Ring, *, clip: float, multiplier: float, honest: int) -> None:
     """Refuses a ring in which a sum of so many clipped updates and their noise could change its sign."""
     needed = ring.clients * clip + _DEVIATIONS * multiplier * clip * math.sqrt(ring.clients / honest)
-    room = (2 ** (ring.bits - 1) - 1) / 2**ring.fraction
-    if not needed <= room:
+    most = (2 ** (ring.bits - 1) - 1) / 2**ring.fraction
+    if not needed <= most:
         advice = "lower fraction or use 64 bits (recommended)" if ring.bits == 32 else "lower fraction"
         raise SpecError(
             f"a sum of {ring.clients} clients with clip {clip:g} and noise multiplier {multiplier:g} reaches "
-            f"{needed:g}; {ring.bits} bits with fraction={ring.fraction} hold {room:g}: {advice}"
+            f"{needed:g}; {ring.bits} bits with fraction={ring.fraction} hold {most:g}: {advice}"
         )
 
 
