@@ -115,7 +115,7 @@ def witnesses_of(
     """Whose signatures on the survivors a member demands, and how many of them. `members`: as a set."""
     places = np.flatnonzero(from_set(members, known))  # [members] in the registry
     count, shape = len(places), shape_of(terms, sizes, len(places))
-    drawn = witnesses_for(count, sizes, shape, failure=terms.failure, stall=terms.stall)
+    drawn = witnesses_for(count, sizes, shape, failure=terms.failure)
     place = int(np.searchsorted(places, known.places[client]))
     return tuple(
         known.clients[places[other]] for other in witnesses(view, count, drawn.number, place)

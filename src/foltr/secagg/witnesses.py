@@ -4,15 +4,24 @@ Neighbours on a circle are neighbours of each other. A server could tell two arc
 only clients near the two borders would lack signatures, and with some colluders there even those could be opened. Each
 arc then drops as many clients as a whole round may, and the sum has fewer vectors than promised. So the signatures come
 from `number` members that a hash of the graph draws for each client, and `signatures` of them must cover the same graph
-and survivors. Of two claims one has at most half of the h honest members as signers, besides all c colluders. A client
-opens something for it with probability
+and survivors.
+
+Claims (graph and survivors) that at most half of the h honest members signed can be put into three classes of at most
+half of them each, since each of these members signs once. Besides them all c colluders sign everything. For one of the
+claims of a class a client has enough signatures with probability at most
 
     p = P(hypergeometric(n - 1, c + h / 2, number) >= signatures).
 
 A secret opens with t shares, x of them from colluders. The server chooses who is told which claim after it has seen all
-draws, in at most 2^h ways, so one try of a graph opens a secret for a second claim with probability at most
+draws, which makes at most 3^h classes, so one try of a graph opens a secret to it by claims without a majority, alone
+or together, with probability at most
 
-    n * sum over x of P(x colluders among the k neighbours) * 2^h * C(k - x, t - x) * p^(t - x).
+    n * sum over x of P(x colluders among the k neighbours) * 3^h * C(k - x, t - x) * p^(t - x).
+
+All other secrets need shares that were opened for the one claim of a majority.
+
+A client that lacks signatures by chance opens nothing, as if it dropped out; `signatures` leaves room for that to
+happen once in eight rounds.
 
 Where all are neighbours, the witnesses are the neighbours and the threshold is the same: 2 t > n - 1 + c.
 
@@ -37,13 +46,13 @@ class Witnesses(NamedTuple):
 
 
 @lru_cache(maxsize=2048)
-def witnesses_for(members: int, sizes: Guarantee, shape: GraphShape, *, failure: float, stall: float) -> Witnesses:
+def witnesses_for(members: int, sizes: Guarantee, shape: GraphShape, *, failure: float) -> Witnesses:
     """About as few as the probabilities of `graph.degree_for` allow."""
     if shape.degree >= members - 1:
         return Witnesses(shape.degree, shape.threshold)
     dropouts = min(sizes.cohort - sizes.min_clients, members - 1)
     for number in range(shape.degree, members - 1, max(2, shape.degree // 64 * 2)):
-        signatures = number - most_drawn(members - 1, dropouts, number, Fraction(stall) / members)
+        signatures = number - most_drawn(members - 1, dropouts, number, Fraction(1, 8 * members))
         if split(members, sizes.colluders, shape, Witnesses(number, signatures)) <= log2(failure) - 1:
             return Witnesses(number, signatures)
     return Witnesses(members - 1, fewest_survivors(members, sizes.colluders) - 1)
@@ -62,7 +71,7 @@ def split(members: int, colluders: int, shape: GraphShape, drawn: Witnesses) -> 
         if placed:
             needed = shape.threshold - found
             ways = log2(comb(shape.degree - found, needed)) + log2(placed) - log2(comb(members - 1, shape.degree))
-            terms.append(log2(members) + honest + ways + needed * each)
+            terms.append(log2(members) + honest * log2(3) + ways + needed * each)
     return max(terms) + log2(len(terms))
 
 

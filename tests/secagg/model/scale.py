@@ -5,7 +5,7 @@ self mask of i had i's proof that it masked with it, so the mask of the two is i
 the neighbour's vector is in the same sum or the neighbour's mask key is open. Suppose that
 
     (1) no client has both secrets open, nor an open mask key while a threshold of its neighbours count it a survivor;
-    (2) shares are opened for one claim (members, root, survivors) only.
+    (2) shares are opened for one claim (members, root, survivors) only: that of a majority of the honest.
 
 Then every honest neighbour that opens i is in T, and so is every honest survivor around it. Where all are neighbours, T
 is all honest survivors of the signed set: `min_clients` - colluders or more. On a circle, T is that too unless
@@ -16,6 +16,9 @@ is all honest survivors of the signed set: `min_clients` - colluders or more. On
 The server chooses who drops out and who is told what after it has seen the graph; only the places of colluders and the
 draws of witnesses are left to chance, and it may try as many graphs as it can hash. (1) and (3) are hypergeometric
 tails, computed exactly here and independently of `graph`; (2) is the bound of `witnesses.split`.
+
+Left open: that bound excludes a threshold of shares opened for claims without a majority, not single ones. Clients that
+were told such a claim could help to cut the circle; (3) counts colluders only.
 """
 
 from fractions import Fraction

@@ -1,8 +1,10 @@
 """Every mutant of the protocol is caught by the model, and its report names the attack."""
 
 import pytest
-from mutants import PAIRS, SINGLE, applied
+from mutants import PAIRS, SINGLE, Mutant, always, applied
 from search import search
+
+from foltr.secagg import rules
 
 MUTANTS = SINGLE | PAIRS
 
@@ -24,6 +26,14 @@ def test_the_protocol_is_not(name):
 @pytest.mark.parametrize("only", [0, 1])
 def test_of_a_pair_each_stops_the_attack(only):
     with applied(PAIRS["proofs"], only) as weakened:
+        assert search(weakened).leak is None
+
+
+@pytest.mark.parametrize("name", ["enough_members", "survives", "enough_surviving_neighbours"])
+@pytest.mark.parametrize("federation", ["survivors", "agree twice", "sizes"])
+def test_checks_that_another_one_covers_where_all_are_neighbours(name, federation):
+    mutant = Mutant(name, "none", ((rules, name, always),), MUTANTS[federation].world)
+    with applied(mutant) as weakened:
         assert search(weakened).leak is None
 
 
