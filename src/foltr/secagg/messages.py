@@ -119,7 +119,7 @@ def cohort_of(known: Registry, sizes: Guarantee, round: int) -> frozenset[int]:
 
 @lru_cache(maxsize=8)
 def _order(digest: bytes, clients: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(sorted(clients, key=lambda client: sha256(label("turns", digest, client)).digest()))
+    return tuple(sorted(clients, key=lambda client: sha256(label("halves", digest, client)).digest()))
 
 
 @lru_cache(maxsize=64)
