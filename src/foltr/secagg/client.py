@@ -280,23 +280,26 @@ def _agree(state: Client, body: messages.Survivors) -> tuple[Client, messages.Ag
 
 
 def _unmask(state: Client, body: messages.Agreements) -> tuple[Client, messages.Revealed]:
-    _as_many(state, len(body.signatures), state.neighbours, "signatures")
+    members = set_of(state.members, state.registry)
+    asked = messages.witnesses(state.terms, state.sizes, members, state.neighbours, state.threshold)
+    _as_many(state, len(body.signatures), asked.clients, "signatures")
     _as_many(state, len(body.proofs), state.neighbours, "proofs")
-    signed = _signed(state, body.signatures)
-    enough = rules.enough_signatures(signed, state.threshold)
-    _require(state, enough, f"{signed} neighbours signed the survivors, at least {state.threshold} are needed")
+    signed = _signed(state, dict(zip(asked.clients, body.signatures, strict=True)))
+    whose = "neighbours" if state.terms.agreement == "neighbours" else "members"
+    enough = rules.enough_signatures(signed, asked.needed)
+    _require(state, enough, f"{signed} {whose} signed the survivors, at least {asked.needed} are needed")
     around = set_of(state.survivors, state.registry).intersection(state.neighbours)
     proofs = dict(zip(state.neighbours, body.proofs, strict=True))
     proved = {other for other in around if crypto.same(proofs[other], _proof(state, other, state.id))}
     return state, messages.Revealed([_revealed(state, other, around, proved) for other in state.neighbours])
 
 
-def _signed(state: Client, signatures: list[bytes]) -> int:
-    """How many neighbours saw the same graph and the same survivors."""
+def _signed(state: Client, signatures: dict[int, bytes]) -> int:
+    """How many saw the same graph and the same survivors."""
     expected = messages.agreement(state.view, state.survivors)
     return sum(
         messages.vouches(one, _address(state, "reply", "agree", other), state.registry.keys[other], expected)
-        for other, one in zip(state.neighbours, signatures, strict=True)
+        for other, one in signatures.items()
         if one
     )
 
@@ -311,9 +314,7 @@ def _revealed(state: Client, other: int, around: Set[int], proved: Set[int]) -> 
 
 def _as_many(state: Client, found: int, neighbours: tuple[int, ...], what: str) -> None:
     if found != len(neighbours):
-        raise SecureAggregationError(
-            f"client {state.id} was sent {found} {what}, expected {len(neighbours)}: one for each neighbour"
-        )
+        raise SecureAggregationError(f"client {state.id} was sent {found} {what}, expected {len(neighbours)}")
 
 
 _HANDLERS: dict[Stage, Callable[[Client, Any], tuple[Client, messages.Body]]] = {

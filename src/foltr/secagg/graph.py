@@ -9,7 +9,7 @@ graph. With k neighbours and threshold t,
 1. nobody has t shares of both secrets of a client, because no honest neighbour opens both: 2 t > k + c, with c corrupt
    neighbours at most;
 2. the sums of two parts of the circle cannot be opened apart, if all who open shares signed one set of survivors (in a
-   sparse graph a client sees the signatures of its neighbours only: docs/explanation-secure-aggregation.md). Clients
+   sparse graph that needs `agreement = "everybody"`: docs/explanation-secure-aggregation.md). Clients
    that open shares hold masks with all of their surviving neighbours, and t neighbours open each survivor. At both
    ends of a part that stood apart, the k / 2 + 1 places towards the other part would hold t - k / 2 corrupt clients or
    more: the two runs together 2 t - k.

@@ -30,6 +30,7 @@ from foltr.types import Array
 
 PROTOCOL = "foltr-secagg"
 VERSION = 2
+_SIGNATURE_BYTES = 66
 _NEIGHBOUR_BYTES = 160  # the longest entry is a signed pair of keys
 Share = Annotated[float, msgspec.Meta(ge=0, lt=1)]
 
@@ -47,6 +48,7 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     corrupt: Share = 0.1  # of all registered clients, working for the server
     failure: Share = 2**-80  # probability that one try of a graph lets fewer be summed than promised
     stall: Share = 2**-20  # probability of no sum within the tolerated dropouts
+    agreement: Literal["neighbours", "everybody"] = "neighbours"  # whose signatures on the survivors a client wants
 
     def __post_init__(self) -> None:
         if len(self.federation) != 32 or not set(self.federation) <= set("0123456789abcdef"):
@@ -126,7 +128,25 @@ def _order(digest: bytes, clients: tuple[int, ...]) -> tuple[int, ...]:
 def most_bytes(terms: Terms, sizes: Guarantee) -> int:
     """No message of a round is longer; checked before it is decoded."""
     degree = max(min(COMPLETE, sizes.cohort), 2 * shape_of(terms, sizes, sizes.cohort).degree)
-    return 4096 + sizes.cohort + terms.length * terms.bits // 8 + _NEIGHBOUR_BYTES * degree
+    signatures = _SIGNATURE_BYTES * sizes.cohort if terms.agreement == "everybody" else 0
+    return 4096 + sizes.cohort + terms.length * terms.bits // 8 + _NEIGHBOUR_BYTES * degree + signatures
+
+
+class Witnesses(NamedTuple):
+    """Whose signatures on the survivors a client wants before it opens anything."""
+
+    clients: tuple[int, ...]
+    needed: int
+
+
+def witnesses(
+    terms: Terms, sizes: Guarantee, members: Iterable[int], near: tuple[int, ...], threshold: int
+) -> Witnesses:
+    """A threshold of neighbours; or of all members so many that no other set can have as many in the whole round."""
+    if terms.agreement == "neighbours":
+        return Witnesses(near, threshold)
+    everybody = tuple(sorted(members))
+    return Witnesses(everybody, (len(everybody) + sizes.colluders) // 2 + 1)
 
 
 def context(terms: Terms, known: Registry, round: int, ranker: bytes) -> bytes:
@@ -251,9 +271,9 @@ def agreement(seen: bytes, survivors: bytes) -> Agreement:
 
 
 class Agreements(Body, frozen=True):
-    """Request of `unmask`: signatures of neighbours on the same set, and what survivors proved to this client."""
+    """Request of `unmask`: signatures on the same set, and what survivors proved to this client."""
 
-    signatures: list[bytes]  # in the order of neighbours, empty where there is none
+    signatures: list[bytes]  # in the order of `witnesses`, empty where there is none
     proofs: list[bytes]  # in the order of neighbours, empty for those who dropped out
 
 

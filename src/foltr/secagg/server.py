@@ -65,6 +65,11 @@ class Circle(NamedTuple):
     view: bytes  # the graph as described to clients
 
 
+class _Round(NamedTuple):
+    terms: Terms
+    sizes: Guarantee
+
+
 class _Post(NamedTuple):
     """Signed requests to clients, and their verified replies."""
 
@@ -108,7 +113,7 @@ def aggregate(
     expected = messages.agreement(circle.view, survivors)
     agreed = _read(post, "agree", replies, messages.Agreement, lambda _, body: _check_agreed(body, expected))
 
-    agreements = _agreements(post, {client: replies[client] for client in agreed}, masked, circle)
+    agreements = _agreements(post, {client: replies[client] for client in agreed}, masked, circle, _Round(terms, sizes))
     replies = yield from _ask(post, "unmask", agreements)
     revealed = _read(
         post, "unmask", replies, messages.Revealed, lambda c, body: _check_revealed(body, circle.around[c])
@@ -281,9 +286,9 @@ def _deliveries(shares: Mapping[int, messages.Shares], circle: Circle) -> dict[i
 
 
 def _agreements(
-    post: _Post, agreed: Mapping[int, bytes], masked: Mapping[int, messages.Masked], circle: Circle
+    post: _Post, agreed: Mapping[int, bytes], masked: Mapping[int, messages.Masked], circle: Circle, round: _Round
 ) -> dict[int, messages.Agreements]:
-    """A threshold of signatures for each client that can have so many; the others count as dropped out."""
+    """So many signatures as each client needs; those that cannot have so many count as dropped out."""
     signatures = {
         client: messages.opened(raw, _address(post, "reply", "agree", client)).signature
         for client, raw in agreed.items()
@@ -291,10 +296,11 @@ def _agreements(
     requests = {}
     for client in agreed:
         near = circle.around[client]
-        chosen = set([other for other in near if other in signatures][: circle.threshold])
-        if len(chosen) == circle.threshold:
+        asked, needed = messages.witnesses(round.terms, round.sizes, circle.around, near, circle.threshold)
+        chosen = set([other for other in asked if other in signatures][:needed])
+        if len(chosen) == needed:
             proofs = [masked[other].proofs[circle.places[other][client]] if other in masked else b"" for other in near]
-            signed = [signatures[other] if other in chosen else b"" for other in near]
+            signed = [signatures[other] if other in chosen else b"" for other in asked]
             requests[client] = messages.Agreements(signed, proofs)
     return requests
 
