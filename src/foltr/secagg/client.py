@@ -6,10 +6,9 @@ Sources: Bonawitz et al. 2017, figure 4; Bell et al. 2020. A client sends
 
 and gives each neighbour a share of `seed` and of its mask key. It trusts no request: `rules` has its decisions. Who may
 be a member, how many must be, the neighbours and the threshold follow from the registry, the terms and a hash of all
-keys of the round. It opens one kind of share of each neighbour, after enough of its witnesses have signed the same set
-of survivors (`witnesses`). A neighbour whose key or share is unusable counts as absent, and the signed reply says so:
-an empty entry where the server had sent one. `federation.participant` stores states; nothing else may answer a stage
-twice.
+keys of the round. It opens one kind of share of each neighbour, after a threshold of neighbours has signed the same set
+of survivors. A neighbour whose key or share is unusable counts as absent, and the signed reply says so: an empty entry
+where the server had sent one. `federation.participant` stores states; nothing else may answer a stage twice.
 
 Differs from the paper: the request to open names no shares; which kind is opened follows from the signed set alone. A
 client opens the self mask of a neighbour only if that proves that it masked with the client: otherwise a server could
@@ -281,26 +280,28 @@ def _agree(state: Client, body: messages.Survivors) -> tuple[Client, messages.Ag
 
 
 def _unmask(state: Client, body: messages.Agreements) -> tuple[Client, messages.Revealed]:
-    witnesses, needed = messages.witnesses_of(
-        state.terms, state.registry, state.sizes, state.members, state.view, state.id
+    members = set_of(state.members, state.registry)
+    asked = messages.witnesses(
+        state.terms, state.sizes, members, state.neighbours, state.threshold, view=state.view, client=state.id
     )
-    _as_many(state, len(body.signatures), witnesses, "signatures", "witness")
+    _as_many(state, len(body.signatures), asked.clients, "signatures")
     _as_many(state, len(body.proofs), state.neighbours, "proofs")
-    signed = _signed(state, witnesses, body.signatures)
-    enough = rules.enough_signatures(signed, needed)
-    _require(state, enough, f"{signed} witnesses signed the survivors, at least {needed} are needed")
+    signed = _signed(state, dict(zip(asked.clients, body.signatures, strict=True)))
+    whose = "members" if state.terms.agreement == "everybody" else state.terms.agreement
+    enough = rules.enough_signatures(signed, asked.needed)
+    _require(state, enough, f"{signed} {whose} signed the survivors, at least {asked.needed} are needed")
     around = set_of(state.survivors, state.registry).intersection(state.neighbours)
     proofs = dict(zip(state.neighbours, body.proofs, strict=True))
     proved = {other for other in around if crypto.same(proofs[other], _proof(state, other, state.id))}
     return state, messages.Revealed([_revealed(state, other, around, proved) for other in state.neighbours])
 
 
-def _signed(state: Client, witnesses: tuple[int, ...], signatures: list[bytes]) -> int:
-    """How many witnesses saw the same graph and the same survivors."""
+def _signed(state: Client, signatures: dict[int, bytes]) -> int:
+    """How many saw the same graph and the same survivors."""
     expected = messages.agreement(state.view, state.survivors)
     return sum(
         messages.vouches(one, _address(state, "reply", "agree", other), state.registry.keys[other], expected)
-        for other, one in zip(witnesses, signatures, strict=True)
+        for other, one in signatures.items()
         if one
     )
 
@@ -313,11 +314,9 @@ def _revealed(state: Client, other: int, around: Set[int], proved: Set[int]) -> 
     return seed if rules.share_to_open(other, around) == "seed" else mask
 
 
-def _as_many(state: Client, found: int, others: tuple[int, ...], what: str, whose: str = "neighbour") -> None:
-    if found != len(others):
-        raise SecureAggregationError(
-            f"client {state.id} was sent {found} {what}, expected {len(others)}: one for each {whose}"
-        )
+def _as_many(state: Client, found: int, neighbours: tuple[int, ...], what: str) -> None:
+    if found != len(neighbours):
+        raise SecureAggregationError(f"client {state.id} was sent {found} {what}, expected {len(neighbours)}")
 
 
 _HANDLERS: dict[Stage, Callable[[Client, Any], tuple[Client, messages.Body]]] = {

@@ -12,6 +12,7 @@ Differs from the paper: the server signs as well, so that nobody on the network 
 
 import math
 import os
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from hashlib import sha256
@@ -26,11 +27,12 @@ from foltr.secagg.crypto import between, label, signed_by
 from foltr.secagg.graph import COMPLETE, GraphShape, degree_for
 from foltr.secagg.guarantee import Guarantee, guarantee
 from foltr.secagg.ring import Ring, require_range
-from foltr.secagg.witnesses import witnesses, witnesses_for
+from foltr.secagg.witnesses import draw, quorum_for
 from foltr.types import Array
 
 PROTOCOL = "foltr-secagg"
 VERSION = 2
+_SIGNATURE_BYTES = 66
 _NEIGHBOUR_BYTES = 160  # the longest entry is a signed pair of keys
 Share = Annotated[float, msgspec.Meta(ge=0, lt=1)]
 
@@ -48,6 +50,7 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     corrupt: Share = 0.1  # of all registered clients, working for the server
     failure: Share = 2**-80  # probability that one try of a graph lets fewer be summed than promised
     stall: Share = 2**-20  # probability of no sum within the tolerated dropouts
+    agreement: Literal["neighbours", "witnesses", "everybody"] = "witnesses"  # whose signatures a client wants
 
     def __post_init__(self) -> None:
         if len(self.federation) != 32 or not set(self.federation) <= set("0123456789abcdef"):
@@ -109,19 +112,6 @@ def shape_of(terms: Terms, sizes: Guarantee, members: int) -> GraphShape:
     return degree_for(members, sizes, failure=terms.failure, stall=terms.stall)
 
 
-def witnesses_of(
-    terms: Terms, known: Registry, sizes: Guarantee, members: bytes, view: bytes, client: int
-) -> tuple[tuple[int, ...], int]:
-    """Whose signatures on the survivors a member demands, and how many of them. `members`: as a set."""
-    places = np.flatnonzero(from_set(members, known))  # [members] in the registry
-    count, shape = len(places), shape_of(terms, sizes, len(places))
-    drawn = witnesses_for(count, sizes, shape, failure=terms.failure)
-    place = int(np.searchsorted(places, known.places[client]))
-    return tuple(
-        known.clients[places[other]] for other in witnesses(view, count, drawn.number, place)
-    ), drawn.signatures
-
-
 def cohort_of(known: Registry, sizes: Guarantee, round: int) -> frozenset[int]:
     """Whose turn it is: everybody, or in a large registry halves by turns. The order is that of a hash; it need not be
     unpredictable, because every colluder is counted into either half. An odd one out waits for one round."""
@@ -133,14 +123,44 @@ def cohort_of(known: Registry, sizes: Guarantee, round: int) -> frozenset[int]:
 
 @lru_cache(maxsize=8)
 def _order(digest: bytes, clients: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(sorted(clients, key=lambda client: sha256(label("turns", digest, client)).digest()))
+    return tuple(sorted(clients, key=lambda client: sha256(label("halves", digest, client)).digest()))
 
 
 @lru_cache(maxsize=64)
 def most_bytes(terms: Terms, sizes: Guarantee) -> int:
     """No message of a round is longer; checked before it is decoded."""
     degree = max(min(COMPLETE, sizes.cohort), 2 * shape_of(terms, sizes, sizes.cohort).degree)
-    return 4096 + sizes.cohort + terms.length * terms.bits // 8 + _NEIGHBOUR_BYTES * degree
+    signatures = _SIGNATURE_BYTES * sizes.cohort if terms.agreement == "everybody" else 0
+    return 4096 + sizes.cohort + terms.length * terms.bits // 8 + _NEIGHBOUR_BYTES * degree + signatures
+
+
+class Witnesses(NamedTuple):
+    """Whose signatures on the survivors a client wants before it opens anything."""
+
+    clients: tuple[int, ...]
+    needed: int
+
+
+def witnesses(
+    terms: Terms,
+    sizes: Guarantee,
+    members: Iterable[int],
+    near: tuple[int, ...],
+    threshold: int,
+    *,
+    view: bytes,
+    client: int,
+) -> Witnesses:
+    """A threshold of neighbours; of members drawn apart from the circle (`secagg.witnesses`); or of all members so many
+    that no other set can have as many in the whole round."""
+    if terms.agreement == "neighbours":
+        return Witnesses(near, threshold)
+    everybody = tuple(sorted(members))
+    if terms.agreement == "witnesses":
+        quorum = quorum_for(len(everybody), sizes, shape_of(terms, sizes, len(everybody)), failure=terms.failure)
+        drawn = draw(view, len(everybody), quorum.number, bisect_left(everybody, client))
+        return Witnesses(tuple(everybody[place] for place in drawn), quorum.signatures)
+    return Witnesses(everybody, (len(everybody) + sizes.colluders) // 2 + 1)
 
 
 def context(terms: Terms, known: Registry, round: int, ranker: bytes) -> bytes:
@@ -265,9 +285,9 @@ def agreement(seen: bytes, survivors: bytes) -> Agreement:
 
 
 class Agreements(Body, frozen=True):
-    """Request of `unmask`: signatures of witnesses on the same set, and what survivors proved to this client."""
+    """Request of `unmask`: signatures on the same set, and what survivors proved to this client."""
 
-    signatures: list[bytes]  # in the order of witnesses, empty where there is none
+    signatures: list[bytes]  # in the order of `witnesses`, empty where there is none
     proofs: list[bytes]  # in the order of neighbours, empty for those who dropped out
 
 

@@ -20,11 +20,6 @@ from typing import Literal
 Secret = Literal["seed", "mask"]
 
 
-def in_order(stage: int, answered: int) -> bool:
-    """Stages are answered once each, one after the other."""
-    return stage == answered
-
-
 # share: who takes part
 
 

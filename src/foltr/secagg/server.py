@@ -61,9 +61,13 @@ class Circle(NamedTuple):
 
     around: dict[int, tuple[int, ...]]  # neighbours of each client, sorted
     places: dict[int, dict[int, int]]  # of each neighbour in that order
-    witnesses: dict[int, tuple[tuple[int, ...], int]]  # whose signatures each client demands, and how many
     threshold: int
     view: bytes  # the graph as described to clients
+
+
+class _Round(NamedTuple):
+    terms: Terms
+    sizes: Guarantee
 
 
 class _Post(NamedTuple):
@@ -109,7 +113,7 @@ def aggregate(
     expected = messages.agreement(circle.view, survivors)
     agreed = _read(post, "agree", replies, messages.Agreement, lambda _, body: _check_agreed(body, expected))
 
-    agreements = _agreements(post, {client: replies[client] for client in agreed}, masked, circle)
+    agreements = _agreements(post, {client: replies[client] for client in agreed}, masked, circle, _Round(terms, sizes))
     replies = yield from _ask(post, "unmask", agreements)
     revealed = _read(
         post, "unmask", replies, messages.Revealed, lambda c, body: _check_revealed(body, circle.around[c])
@@ -259,8 +263,7 @@ def _neighbourhoods(
         keys = [signed[other] for other in around[client]]
         requests[client] = messages.Neighbourhood(bits, root, graph.merkle_path(levels, place), keys)
     places = {client: {other: k for k, other in enumerate(near)} for client, near in around.items()}
-    witnesses = {client: messages.witnesses_of(terms, registry, sizes, bits, view, client) for client in members}
-    return Circle(around, places, witnesses, shape.threshold, view), requests
+    return Circle(around, places, shape.threshold, view), requests
 
 
 def _check_circle(post: _Post, owners: Iterable[int], remaining: Collection[int], circle: Circle, what: str) -> None:
@@ -283,20 +286,23 @@ def _deliveries(shares: Mapping[int, messages.Shares], circle: Circle) -> dict[i
 
 
 def _agreements(
-    post: _Post, agreed: Mapping[int, bytes], masked: Mapping[int, messages.Masked], circle: Circle
+    post: _Post, agreed: Mapping[int, bytes], masked: Mapping[int, messages.Masked], circle: Circle, round: _Round
 ) -> dict[int, messages.Agreements]:
-    """Enough signatures of its witnesses for each client that can have so many; the others count as dropped out."""
+    """So many signatures as each client needs; those that cannot have so many count as dropped out."""
     signatures = {
         client: messages.opened(raw, _address(post, "reply", "agree", client)).signature
         for client, raw in agreed.items()
     }
     requests = {}
     for client in agreed:
-        near, (witnesses, needed) = circle.around[client], circle.witnesses[client]
-        chosen = set([other for other in witnesses if other in signatures][:needed])
+        near = circle.around[client]
+        asked, needed = messages.witnesses(
+            round.terms, round.sizes, circle.around, near, circle.threshold, view=circle.view, client=client
+        )
+        chosen = set([other for other in asked if other in signatures][:needed])
         if len(chosen) == needed:
             proofs = [masked[other].proofs[circle.places[other][client]] if other in masked else b"" for other in near]
-            signed = [signatures[other] if other in chosen else b"" for other in witnesses]
+            signed = [signatures[other] if other in chosen else b"" for other in asked]
             requests[client] = messages.Agreements(signed, proofs)
     return requests
 

@@ -40,25 +40,25 @@ from foltr.secagg.graph import GraphShape, most_drawn
 from foltr.secagg.guarantee import Guarantee, fewest_survivors
 
 
-class Witnesses(NamedTuple):
+class Quorum(NamedTuple):
     number: int  # of each client
     signatures: int  # of them, at least
 
 
 @lru_cache(maxsize=2048)
-def witnesses_for(members: int, sizes: Guarantee, shape: GraphShape, *, failure: float) -> Witnesses:
+def quorum_for(members: int, sizes: Guarantee, shape: GraphShape, *, failure: float) -> Quorum:
     """About as few as the probabilities of `graph.degree_for` allow."""
     if shape.degree >= members - 1:
-        return Witnesses(shape.degree, shape.threshold)
+        return Quorum(shape.degree, shape.threshold)
     dropouts = min(sizes.cohort - sizes.min_clients, members - 1)
     for number in range(shape.degree, members - 1, max(2, shape.degree // 64 * 2)):
         signatures = number - most_drawn(members - 1, dropouts, number, Fraction(1, 8 * members))
-        if split(members, sizes.colluders, shape, Witnesses(number, signatures)) <= log2(failure) - 1:
-            return Witnesses(number, signatures)
-    return Witnesses(members - 1, fewest_survivors(members, sizes.colluders) - 1)
+        if split(members, sizes.colluders, shape, Quorum(number, signatures)) <= log2(failure) - 1:
+            return Quorum(number, signatures)
+    return Quorum(members - 1, fewest_survivors(members, sizes.colluders) - 1)
 
 
-def split(members: int, colluders: int, shape: GraphShape, drawn: Witnesses) -> float:
+def split(members: int, colluders: int, shape: GraphShape, drawn: Quorum) -> float:
     """The binary logarithm of the bound above."""
     colluders = min(colluders, members - 1)
     honest = members - colluders
@@ -75,7 +75,7 @@ def split(members: int, colluders: int, shape: GraphShape, drawn: Witnesses) -> 
     return max(terms) + log2(len(terms))
 
 
-def _tail(population: int, marked: int, drawn: Witnesses) -> Fraction:
+def _tail(population: int, marked: int, drawn: Quorum) -> Fraction:
     most = min(marked, drawn.number)
     ways = sum(comb(marked, k) * comb(population - marked, drawn.number - k) for k in range(drawn.signatures, most + 1))
     return Fraction(ways, comb(population, drawn.number))
@@ -85,7 +85,7 @@ def _log2(value: Fraction) -> float:
     return log2(value.numerator) - log2(value.denominator)
 
 
-def witnesses(seed: bytes, members: int, number: int, member: int) -> list[int]:
+def draw(seed: bytes, members: int, number: int, member: int) -> list[int]:
     """Of one member, all as numbers from 0 to members - 1, sorted; `seed`: the digest of the graph."""
     if number >= members - 1:
         return [other for other in range(members) if other != member]

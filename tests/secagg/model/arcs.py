@@ -11,7 +11,7 @@ import numpy as np
 
 from foltr.secagg import rules
 from foltr.secagg.graph import GraphShape
-from foltr.secagg.witnesses import Witnesses, witnesses
+from foltr.secagg.witnesses import Quorum, draw
 
 
 class Circle(NamedTuple):
@@ -26,8 +26,8 @@ class Outcome(NamedTuple):
     dropped: int  # whose mask key is open
 
 
-def drawn(members: int, number: Witnesses, seed: bytes) -> np.ndarray:
-    return np.array([witnesses(seed, members, number.number, place) for place in range(members)])
+def drawn(members: int, number: Quorum, seed: bytes) -> np.ndarray:
+    return np.array([draw(seed, members, number.number, place) for place in range(members)])
 
 
 def placed(members: int, colluders: int, near_borders: int, degree: int) -> np.ndarray:

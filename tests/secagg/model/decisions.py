@@ -24,7 +24,12 @@ def members_of(bits: int) -> frozenset[int]:
 
 def answers_again(stage: str) -> bool:
     """Whether a client that is restored to before a stage answers it a second time."""
-    return rules.in_order(STAGES[stage], STAGES[stage] + 1)
+    return in_order(STAGES[stage], STAGES[stage] + 1)
+
+
+def in_order(stage: int, answered: int) -> bool:
+    """No stage is answered twice: kept by `client.answer` for a state, and by `federation.participant` for a node."""
+    return stage == answered
 
 
 @cache

@@ -91,21 +91,21 @@ SINGLE: dict[str, Mutant] = {
         FIVE_LESS_ONE,
     ),
     "mask twice": Mutant(
-        "no stage is answered twice (in_order), at mask",
+        "no stage is answered twice (client, participant), at mask",
         "a restored client masks with ever other neighbours: the differences are its masks, then its vector",
-        ((rules, "in_order", answers_twice("mask")),),
+        ((decisions, "in_order", answers_twice("mask")),),
         FIVE_LESS_ONE,
     ),
     "agree twice": Mutant(
-        "no stage is answered twice (in_order), at agree",
+        "no stage is answered twice (client, participant), at agree",
         "restored clients sign a second set and open the other secret of the client that is in one of them only",
-        ((rules, "in_order", answers_twice("agree")),),
+        ((decisions, "in_order", answers_twice("agree")),),
         FIVE_LESS_ONE,
     ),
     "round twice": Mutant(
-        "no round is joined twice (in_order), at advertise",
+        "no round is joined twice (participant), at advertise",
         "the same vectors are summed with and without one client: the difference is its vector",
-        ((rules, "in_order", answers_twice("advertise")),),
+        ((decisions, "in_order", answers_twice("advertise")),),
         FIVE_LESS_ONE,
     ),
     "signed set": Mutant(

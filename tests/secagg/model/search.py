@@ -3,7 +3,7 @@
 The promise, for one round: every combination of honest vectors that the view determines is a multiple of ONE sum with
 equal coefficients over at least `honest` clients, all of whose vectors belong to one ranker; also if clients are
 restored to before `share`, as often as the adversary likes. Restores to later stages, and to before
-`advertise`, are refused by `rules.in_order`; a mutant that allows them is searched with them.
+`advertise`, are refused (`decisions.in_order`); a mutant that allows them is searched with them.
 """
 
 from collections.abc import Iterator, Sequence

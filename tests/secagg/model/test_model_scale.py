@@ -11,7 +11,7 @@ from foltr.errors import SpecError
 from foltr.secagg import rules
 from foltr.secagg.graph import COMPLETE, degree_for
 from foltr.secagg.guarantee import guarantee
-from foltr.secagg.witnesses import Witnesses, split, witnesses, witnesses_for
+from foltr.secagg.witnesses import Quorum, draw, quorum_for, split
 from scale import both_tails, crowded, cut, exponent, fewest, fewest_that_open_both, opens_both, tail
 
 FAILURE = 2**-80
@@ -51,7 +51,7 @@ def test_on_a_circle_each_way_to_open_less_has_probability_2_to_the_minus_80(reg
     sizes = guarantee(registered, dropouts=0.1, corrupt=0.1)
     for members in np.linspace(sizes.cohort, sizes.min_clients, 5 if registered < 10_000 else 1).astype(int).tolist():
         shape = degree_for(members, sizes)
-        witnesses = witnesses_for(members, sizes, shape, failure=FAILURE)
+        witnesses = quorum_for(members, sizes, shape, failure=FAILURE)
         if shape.degree == members - 1:
             continue
         assert fewest_that_open_both(shape) == 2 * shape.threshold - shape.degree
@@ -100,7 +100,7 @@ def test_two_arcs_told_apart_open_less_than_promised_if_neighbours_sign():
 def test_two_arcs_told_apart_open_nothing_with_witnesses(near_borders):
     sizes = guarantee(1000, dropouts=0.1, corrupt=0.1)
     shape = degree_for(1000, sizes)
-    number = witnesses_for(1000, sizes, shape, failure=FAILURE)
+    number = quorum_for(1000, sizes, shape, failure=FAILURE)
     circle = Circle(shape, placed(1000, 100, near_borders, shape.degree), drawn(1000, number, bytes(32)))
     assert worst(circle, number.signatures) is None
     assert told_apart(circle, 900, number.signatures, 100, 4).in_sum == 0
@@ -114,7 +114,7 @@ def test_witnesses_are_drawn_evenly_and_never_oneself():
     times = np.zeros(60)
     for graph in range(40):
         for member in range(60):
-            chosen = witnesses(sha256(bytes([graph])).digest(), 60, 30, member)
+            chosen = draw(sha256(bytes([graph])).digest(), 60, 30, member)
             assert member not in chosen
             assert len(set(chosen)) == 30
             times[chosen] += 1
@@ -125,4 +125,4 @@ def test_witnesses_are_drawn_evenly_and_never_oneself():
 def test_few_witnesses_are_refused_by_the_bound():
     sizes = guarantee(1000, dropouts=0.1, corrupt=0.1)
     shape = degree_for(1000, sizes)
-    assert split(1000, 100, shape, Witnesses(shape.degree, shape.threshold)) > -80
+    assert split(1000, 100, shape, Quorum(shape.degree, shape.threshold)) > -80
