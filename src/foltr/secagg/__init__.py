@@ -3,15 +3,20 @@
 Sources: Bonawitz et al., "Practical secure aggregation for privacy-preserving machine learning" (CCS 2017); Bell et
 al., "Secure single-server aggregation with (poly)logarithmic overhead" (CCS 2020).
 
+    guarantee                how many honest vectors are in every sum, from public numbers alone
+    messages                 what server and clients agree on beforehand, and what they send
+    rules                    what a client decides about a request, one function for each check
     client.join, answer      the client's side: a state, and a pure function of it and a request
     server.aggregate         the server's side of a round, a generator of requests and replies
+    unmasking                the server's last step: from masked vectors and opened shares to the sum
     in_process.secure_sum    the whole protocol in one process
+    cohort                   a random cohort where halves of a registry are too small
     groups                   a sum in each of several groups, for aggregators that compare groups
     ring                     numbers as fixed-point integers modulo a power of two
-    messages                 what server and clients agree on beforehand, and what they send
 
-Claimed against an honest-but-curious server only: one that follows the protocol and tries to learn from what it sees,
-colluding with a share of the clients. docs/explanation-secure-aggregation.md has the threat model.
+The server is malicious and works with a stated share of all registered clients; honest clients follow the protocol.
+docs/explanation-secure-aggregation.md has the threat model, what is proved, tested and not protected.
+`federation.participant` is the client that is deployed: it stores what a client must not forget.
 
 Differs from the papers: see the modules.
 """

@@ -11,9 +11,10 @@ Differs from the paper: nothing.
 
 import hmac
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
+from itertools import count
 from struct import Struct
 
 import numpy as np
@@ -22,8 +23,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from foltr.errors import SecureAggregationError
 from foltr.types import Array
@@ -61,21 +60,61 @@ def public_of(key: X25519PrivateKey) -> bytes:
     return key.public_key().public_bytes_raw()
 
 
+@lru_cache(maxsize=2**12)  # many clients in one process agree with the same key
+def _public(key: bytes) -> X25519PublicKey:
+    return X25519PublicKey.from_public_bytes(key)
+
+
 def agree(key: X25519PrivateKey, other: bytes) -> bytes:
     """The secret that two owners of keys share."""
     try:
-        return key.exchange(X25519PublicKey.from_public_bytes(other))
+        return key.exchange(_public(other))
     except ValueError:  # too short, or a point that gives everybody the same secret
         raise SecureAggregationError("an X25519 public key is not usable; take a freshly generated one") from None
 
 
-def derive(shared: bytes, context: bytes, sender: int, receiver: int, purpose: str) -> bytes:
-    """A key for one purpose, one round and one direction between two clients."""
-    return hkdf(shared, info=between(context, sender, receiver, purpose))
+_SMALL_ORDER = frozenset(  # RFC 7748 section 6.1; others reduce to these or have their highest bit set
+    bytes.fromhex(point)
+    for point in (
+        "00" * 32,
+        "01" + "00" * 31,
+        "e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800",
+        "5f9c95bca3508c24b1d0b1559c83ef5b04445cc4581c8e86d8224eddd09f1157",
+        "ec" + "ff" * 30 + "7f",
+        "ed" + "ff" * 30 + "7f",
+        "ee" + "ff" * 30 + "7f",
+    )
+)
+
+
+def usable(public: bytes) -> bool:
+    """Whether a public key does not give everybody the same secret."""
+    return len(public) == SECRET and public not in _SMALL_ORDER
+
+
+def extract(secret: bytes, salt: bytes = bytes(32)) -> bytes:
+    """The first half of HKDF, once for each agreed secret: what keys are derived from."""
+    return hmac.digest(salt, secret, "sha256")
+
+
+def derive(extracted: bytes, context: bytes, sender: int, receiver: int, purpose: str) -> bytes:
+    """A key for one purpose, one round and one direction between two clients: the second half of HKDF."""
+    return hmac.digest(extracted, between(context, sender, receiver, purpose) + b"\x01", "sha256")
 
 
 def hkdf(secret: bytes, *, info: bytes, salt: bytes | None = None, size: int = SECRET) -> bytes:
-    return HKDF(SHA256(), size, salt, info).derive(secret)
+    """By `hmac`, which takes a third of the time of the library's object."""
+    key, block, found = extract(secret, salt or bytes(32)), b"", b""
+    for counter in range(1, -(-size // 32) + 1):
+        block = hmac.digest(key, block + info + bytes([counter]), "sha256")
+        found += block
+    return found[:size]
+
+
+def stream(secret: bytes, purpose: bytes) -> Callable[[int], bytes]:
+    """Secret bytes in the order in which they are asked for: a keystream of their own for every call."""
+    calls = count()
+    return lambda size: expand(hkdf(secret, info=purpose + next(calls).to_bytes(4, "big")), size)
 
 
 def encrypt(key: bytes, plain: bytes, associated: bytes) -> bytes:
@@ -140,7 +179,8 @@ def pairwise_mask(
     """The sum of the masks that a client has with these others: what one of two adds, the other subtracts. [P]"""
     private = agreement_key(secret)
     seeds = [
-        derive(agree(private, key), context, min(me, other), max(me, other), "mask") for other, key in keys.items()
+        derive(extract(agree(private, key)), context, min(me, other), max(me, other), "mask")
+        for other, key in keys.items()
     ]
     each = masks(seeds, length, bits)  # [others, P]
     added = np.array([me < other for other in keys], bool)

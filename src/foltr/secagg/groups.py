@@ -15,8 +15,8 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from foltr.errors import SpecError
-from foltr.secagg.graph import FEWEST
-from foltr.secagg.messages import Registry, Terms
+from foltr.secagg.guarantee import FEWEST
+from foltr.secagg.messages import Registry, Terms, registry
 from foltr.secagg.ring import Ring, decode
 from foltr.secagg.server import Replies, Requests, Sum, aggregate
 from foltr.types import Array
@@ -37,20 +37,25 @@ def split(clients: Iterable[int], groups: int) -> list[list[int]]:
     return [sorted(shuffled[k::groups]) for k in range(groups)]
 
 
+def within(known: Registry, group: Iterable[int]) -> Registry:
+    """The registry of one group: its sizes are derived from the group alone."""
+    return registry(known.server, {client: known.keys[client] for client in group})
+
+
 def group_means(
-    clients: Iterable[int],
+    groups: Iterable[Iterable[int]],
     *,
-    groups: int,
     ring: Ring,
     terms: Terms,
-    registry: Registry,
+    known: Registry,
     identity: Ed25519PrivateKey,
     round: int,
+    ranker: bytes,
 ) -> Generator[Requests, Replies, GroupMeans]:
     """All groups side by side, stage by stage; a failure in one stops all."""
     rounds = [
-        aggregate(group, terms=terms, registry=registry, identity=identity, round=round)
-        for group in split(clients, groups)
+        aggregate(group, terms=terms, registry=within(known, group), identity=identity, round=round, ranker=ranker)
+        for group in map(list, groups)
     ]
     sums = yield from _side_by_side(rounds)
     counts = np.array([len(one.included) for one in sums])

@@ -1,0 +1,1 @@
+"""Its folder is where the tests of secure aggregation, also those of the model, find `small_rounds`."""
