@@ -4,13 +4,19 @@ Two methods of dp-accounting: privacy loss distributions (`pld`, nearly exact) a
 bound, some percent above). Where both exist they must agree, else an error is raised. Refused are a
 mechanism without an entry here, noise whose norm is not the one that is clipped, events of different units.
 
-RDP only, because a distribution is not known or too large: `fpdgd`, `discrete-gaussian`, thousands of responses.
+RDP only, because a distribution is not known or too large: `fpdgd`, `discrete-gaussian` in a coarse ring, thousands of
+responses.
 
 fpdgd   Laplace noise on every coordinate of what is clipped in L2 only. A difference of L2 norm b spread evenly over P
         coordinates is the worst for every order (the divergence is concave in the square of the shift), so a release
         is P Laplace releases of b / sqrt(P). The pure epsilon of one release is sqrt(P) b / scale.
-discrete-gaussian   the sum of n discrete shares is not quite a discrete Gaussian; Kairouz, Liu and Steinke (2021),
-        theorem 5, bounds the distance, and gives concentrated privacy.
+discrete-gaussian   accounted for as Gaussian noise of a little less variance (proof:
+        docs/explanation-noise-in-the-ring.md). In a coarse ring, where that costs something, Kairouz, Liu and Steinke
+        (2021), theorem 5, bounds the distance of the sum of n shares to one discrete Gaussian: concentrated privacy.
+removal   `removal_epsilon`: the client is taken out with its noise share, so the two sums have different variances. The
+        log ratio is a quadratic form: one coordinate along the update, and a chi-square number of all others. Delta
+        grows with the norm of the update (the overlap of two balls falls with their distance), so the clip is the
+        worst case.
 """
 
 import math
@@ -23,11 +29,22 @@ import msgspec
 import numpy as np
 
 from foltr.errors import PrivacyError
-from foltr.privacy.events import Adversary, Event, check_composable, concentrated, holds, multiplier, pure_epsilon
+from foltr.privacy.events import (
+    Adversary,
+    Event,
+    as_continuous,
+    check_composable,
+    concentrated,
+    holds,
+    multiplier,
+    pure_epsilon,
+)
 
 _ORDERS = np.concatenate([1 + 2.0 ** np.arange(-9, 1, 0.25), np.arange(2.25, 64, 0.25), 2.0 ** np.arange(6, 14, 0.5)])
 _FINEST = 1e-4  # of a privacy loss; coarser where epsilon is large
 _LARGEST = 4_000_000  # points of a distribution
+_GRID = np.linspace(-10.0, 10.0, 8001)  # of a standard normal number; beyond it lie 2e-23
+_WEIGHTS = np.exp(-(_GRID**2) / 2) / np.sqrt(2 * np.pi) * (_GRID[1] - _GRID[0])
 
 
 class Spent(NamedTuple):
@@ -67,6 +84,50 @@ def affordable(event: Event, *, budget: float, delta: float, at_most: int) -> in
     return low
 
 
+def removal_epsilon(event: Event, times: int, delta: float) -> float:
+    """Epsilon at delta where a client is removed with its share of Gaussian noise.
+
+    The larger of both directions, one more client or one fewer. Infinite without a further share, and above 512.
+    """
+    shares = min(event.present, event.noise_contributors)
+    if "gaussian" not in event.mechanism or shares < 2:
+        return math.inf
+    share, size = event.noise / event.bound / math.sqrt(event.noise_contributors), times * event.parameters
+    more, fewer = share * math.sqrt(shares), share * math.sqrt(shares - 1)
+
+    def excess(epsilon: float) -> float:
+        return max(_unequal_delta(epsilon, math.sqrt(times), there, back, size) for there, back in
+                   ((more, fewer), (fewer, more))) - delta  # fmt: skip
+
+    low, high = 0.0, 1.0
+    while excess(high) > 0:
+        low, high = high, 2 * high
+        if high > 512:
+            return math.inf
+    while high - low > 1e-6 * high:
+        half = (low + high) / 2
+        low, high = (half, high) if excess(half) > 0 else (low, half)
+    return high
+
+
+def _unequal_delta(epsilon: float, distance: float, stddev: float, other: float, size: int) -> float:
+    """Delta of N(distance e_1, stddev^2 I) against N(0, other^2 I) in `size` dimensions."""
+    from scipy.special import gammainc, gammaincc
+
+    bend = 0.5 / other**2 - 0.5 / stddev**2  # coefficient of the other coordinates' squares in the log ratio L
+    rest = gammaincc if bend > 0 else gammainc
+
+    def exceeds(mean: float, sd: float) -> float:
+        x = mean + sd * _GRID
+        along = size * math.log(other / stddev) - (x - distance) ** 2 / (2 * stddev**2) + x**2 / (2 * other**2)
+        left = (epsilon - along) / (bend * sd**2)
+        if size == 1:  # no other coordinates
+            return float(np.sum(_WEIGHTS * (along > epsilon)))
+        return float(np.sum(_WEIGHTS * rest((size - 1) / 2, np.maximum(left, 0.0) / 2)))
+
+    return exceeds(distance, stddev) - math.exp(epsilon) * exceeds(0.0, other)
+
+
 def _within(event: Event, times: int, budget: float, delta: float) -> bool:
     return epsilon({event: times}, delta).epsilon <= budget
 
@@ -82,6 +143,12 @@ def _check(counted: tuple[tuple[Event, int], ...], delta: float) -> None:
 
 def _normalized(event: Event) -> Event:
     """The event normalised by its bound, so that federations of different sizes share one computation."""
+    if event.mechanism == "discrete-gaussian" and math.isfinite(squared_mu := as_continuous(event)[0]):
+        # its pure epsilon, at most 2e-20 a release, is below the last digit of what numerical composition gives
+        return msgspec.structs.replace(
+            event, mechanism="gaussian", bound=1.0, noise=squared_mu**-0.5, noise_contributors=1, present=1,
+            parameters=1,
+        )  # fmt: skip
     if event.mechanism in ("gaussian", "laplace"):
         return msgspec.structs.replace(
             event, bound=1.0, noise=multiplier(event), noise_contributors=1, present=1, parameters=1

@@ -4,11 +4,14 @@ An event states the noise, the bound on the difference between neighbouring data
 clipped, the number of noise contributors, and the adversaries it holds against. Epsilon follows from it: `ledger`
 computes it in closed form, `accounting` by numerical composition.
 
-Units: `user`, all interactions of one person; `interaction`, one search with its clicks; `word`, one term of a text.
-Adjacency: `zero-out`, the contribution of one unit is replaced by zero (who takes part is public); `replace`, one unit
-is replaced by another.
-Adversaries: `recipients`, the other clients and all who get the ranker; `server`, which sees the messages of clients.
-Against an adversary that an event does not name epsilon is infinite.
+Units: `user`, all interactions on one node (a person with two nodes is two users, and the bound of one does not cover
+both); `interaction`, one search with its clicks; `word`, one term of a text.
+Adjacency: `zero-out`, the update of one unit is replaced by zero, and the device still takes part and adds its noise
+(who takes part is public); `replace`, one unit is replaced by another. Literal removal, where the noise share goes too,
+is another adjacency with a larger epsilon: `accounting.removal_epsilon`.
+Adversaries: `recipients`, the other clients and all who get the ranker; `server`, a curious server that follows the
+protocol; `malicious`, a server that lies, together with `colluders` clients whose noise shares it knows. Against an
+adversary that an event does not name epsilon is infinite.
 """
 
 import math
@@ -18,15 +21,15 @@ from typing import Annotated, Literal
 import msgspec
 
 from foltr.errors import PrivacyError
-from foltr.privacy.noise import max_log_ratio
+from foltr.privacy.noise import SMALLEST_SHARE, SMOOTHING, max_log_ratio, smoothing_log_ratio
 
 Mechanism = Literal["gaussian", "discrete-gaussian", "laplace", "randomized-response", "fpdgd"]
 Norm = Literal["l1", "l2", "outcome"]
 Unit = Literal["user", "interaction", "word"]
 Adjacency = Literal["zero-out", "replace"]
-Adversary = Literal["recipients", "server"]
+Adversary = Literal["recipients", "server", "malicious"]
 
-EVERYBODY: tuple[Adversary, ...] = ("recipients", "server")
+EVERYBODY: tuple[Adversary, ...] = ("recipients", "server", "malicious")
 RECIPIENTS: tuple[Adversary, ...] = ("recipients",)
 NORMS: dict[str, Norm] = {  # in which each mechanism hides differences
     "gaussian": "l2",
@@ -37,6 +40,8 @@ NORMS: dict[str, Norm] = {  # in which each mechanism hides differences
 }
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
+_NEGLIGIBLE = 1e-20  # log ratio of a release below which discrete noise is accounted for as continuous noise
+_MARGIN = 1e-12  # added to mu^2: raises delta by more than a log ratio of `_NEGLIGIBLE` does, up to a mu of 1,000
 
 
 class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -50,15 +55,24 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unit: Unit = "user"
     adjacency: Adjacency = "zero-out"
     against: tuple[Adversary, ...] = EVERYBODY
-    noise_contributors: Count = 1  # clients that the noise was calibrated for
-    present: Annotated[int, msgspec.Meta(ge=0)] = 1  # clients whose noise is in the release
+    noise_contributors: Count = 1  # clients, or servers, that the noise was calibrated for
+    present: Annotated[int, msgspec.Meta(ge=0)] = 1  # of whom noise is in the release that no colluder knows
     parameters: Count = 1
     outcomes: Annotated[int, msgspec.Meta(ge=0)] = 0  # a randomised response chooses among
+    colluders: Annotated[int, msgspec.Meta(ge=0)] = 0  # clients that may work for a malicious server
 
 
 def with_present(event: Event, present: int) -> Event:
     """The same release with the noise of fewer or more contributors in it."""
     return msgspec.structs.replace(event, present=present)
+
+
+def with_shares(event: Event, shares: int) -> Event:
+    """The same release with exactly so many of its noise shares; further Gaussian ones count too."""
+    if "gaussian" not in event.mechanism or shares < 1:
+        return with_present(event, max(0, shares))
+    noise = event.noise * math.sqrt(shares / event.noise_contributors)
+    return msgspec.structs.replace(event, noise=noise, noise_contributors=shares, present=shares)
 
 
 def one_share(event: Event) -> Event:
@@ -97,12 +111,43 @@ def concentrated(event: Event) -> float:
 
     Kairouz, Liu and Steinke (2021), theorem 5: the sum of n discrete shares is not quite a discrete Gaussian.
     """
-    share = event.noise / math.sqrt(event.noise_contributors)
-    contributors = max(1, min(event.present, event.noise_contributors))
+    share, contributors = _ring_shares(event)
     distance = max_log_ratio(share, contributors)
     clean = event.bound / (share * math.sqrt(contributors))
     first = math.sqrt(clean**2 + distance * event.parameters / 2)
     return min(first, clean + distance * math.sqrt(event.parameters)) ** 2 / 2
+
+
+def as_continuous(event: Event) -> tuple[float, float]:
+    """(mu^2, epsilon) of a release in the ring: no worse than Gaussian noise of this mu plus a pure epsilon.
+
+    mu is infinite where the log ratio to continuous noise is not negligible; `concentrated` holds there. Proof:
+    docs/explanation-noise-in-the-ring.md.
+    """
+    share, contributors = _ring_shares(event)
+    distance = event.parameters * (max_log_ratio(share, contributors) + smoothing_log_ratio())
+    variance = share**2 * contributors - SMOOTHING
+    if distance > _NEGLIGIBLE or variance <= 0:
+        return math.inf, 0.0
+    return event.bound**2 / variance + _MARGIN, 2 * distance
+
+
+def _ring_shares(event: Event) -> tuple[float, int]:
+    """Sigma of one discrete share, and how many are in the sum."""
+    return event.noise / math.sqrt(event.noise_contributors), max(1, min(event.present, event.noise_contributors))
+
+
+def unproved(event: Event) -> str:
+    """Why nothing is proved of a release; empty where something is."""
+    if event.mechanism != "discrete-gaussian":
+        return ""
+    share, contributors = _ring_shares(event)
+    if contributors == 1 or share >= SMALLEST_SHARE:
+        return ""
+    return (
+        f"discrete-gaussian: shares of sigma {share:.3g} steps; nothing is proved of sums of shares below "
+        f"{SMALLEST_SHARE:g}; use a ring with more binary digits"
+    )
 
 
 def check_composable(events: Iterable[Event]) -> None:
@@ -119,6 +164,8 @@ def check_composable(events: Iterable[Event]) -> None:
             )
         if not math.isfinite(event.bound / event.noise):
             raise PrivacyError(f"{event.mechanism}: bound {event.bound:g} over noise {event.noise:g} is not finite")
+        if problem := unproved(event):
+            raise PrivacyError(problem)
         kinds.add(f"{event.adjacency} one {event.unit}")
     if len(kinds) > 1:
         raise PrivacyError(f"events of different kinds cannot be composed: {', '.join(sorted(kinds))}")

@@ -4,7 +4,8 @@
 
     Gaussian releases            compose to mu = sqrt(sum of (bound / stddev)^2), whose delta at the budget is exact
     pure releases                epsilons add up (Laplace, FPDGD, randomised response)
-    discrete Gaussian releases   concentrated privacy: rho adds up (Canonne, Kamath and Steinke 2020, proposition 12)
+    discrete Gaussian releases   as Gaussian ones of a little less noise (proof: docs/explanation-noise-in-the-ring.md);
+                                 in a coarse ring concentrated privacy: rho adds up (Canonne, Kamath and Steinke 2020)
     several of these             epsilons of the three kinds add up: an upper bound
 
 `charge` counts a release in place: time and memory of a round are those of its cohort, not of all users. `spent` asks
@@ -20,7 +21,16 @@ import numpy as np
 
 from foltr.errors import PrivacyError
 from foltr.privacy.calibration import gaussian_delta
-from foltr.privacy.events import Adversary, Event, check_composable, concentrated, holds, multiplier, pure_epsilon
+from foltr.privacy.events import (
+    Adversary,
+    Event,
+    as_continuous,
+    check_composable,
+    concentrated,
+    holds,
+    multiplier,
+    pure_epsilon,
+)
 from foltr.types import Array
 
 if TYPE_CHECKING:
@@ -153,7 +163,8 @@ def _worth(event: Event) -> tuple[float, float, float]:
     if event.mechanism == "gaussian":
         return multiplier(event) ** -2, 0.0, 0.0
     if event.mechanism == "discrete-gaussian":
-        return 0.0, 0.0, concentrated(event)
+        squared_mu, rest = as_continuous(event)
+        return (squared_mu, rest, 0.0) if math.isfinite(squared_mu) else (0.0, 0.0, concentrated(event))
     return 0.0, pure_epsilon(event), 0.0
 
 

@@ -12,7 +12,9 @@ come from the operating system; tests may pass another source.
 
 `max_log_ratio`: Kairouz, Liu and Steinke, "The distributed discrete Gaussian mechanism for federated learning with
 secure aggregation" (2021), the tau of their privacy theorem: the density of a sum of discrete Gaussians differs from
-that of one discrete Gaussian by a factor of at most exp(tau).
+that of one discrete Gaussian by a factor of at most exp(tau). Their proof needs shares of sigma >= 1/2.
+`smoothing_log_ratio`: a discrete Gaussian of variance v differs by a factor of at most exp(this) from a post-processed
+continuous Gaussian of variance v - SMOOTHING; proof in docs/explanation-noise-in-the-ring.md.
 
 Differs from the papers: a gamma number below 2^-80 of its scale is zero: that is below the last digit of the parameter
 it would be added to.
@@ -33,6 +35,9 @@ from foltr.types import Array
 _NUMBERS = 64  # uniforms set aside for one gamma number; it needs four, and more than ten once in 10,000
 _NEGLIGIBLE = -80 * math.log(2)
 _TO_UNIT = 2.0**-53
+SMALLEST_SHARE = 0.5  # sigma of a share, in steps of the ring: nothing is proved of sums of smaller ones
+SMOOTHING = 4.0  # variance, in squared steps, that is given up to compare discrete noise with continuous noise
+_TERMS = 1000  # of a sum over contributors; further ones are bounded by the first of them
 
 
 class Draws(Protocol):
@@ -131,9 +136,21 @@ def share_variance(variance: Fraction, noise_contributors: int) -> Fraction:
 
 
 def max_log_ratio(sigma: float, noise_contributors: int) -> float:
-    """Largest log ratio between the sum of all contributors' draws of this sigma each and one discrete Gaussian."""
+    """Largest log ratio between the sum of all contributors' draws of this sigma each and one discrete Gaussian.
+
+    Terms fall with k: those beyond `_TERMS` are replaced by the first of them, so that the time is bounded.
+    """
     worst = -2 * math.pi**2 * sigma**2
-    return 10 * math.fsum(math.exp(worst * k / (k + 1)) for k in range(1, noise_contributors))
+    terms = min(noise_contributors, _TERMS)
+    first = math.fsum(math.exp(worst * k / (k + 1)) for k in range(1, terms))
+    return 10 * (first + (noise_contributors - terms) * math.exp(worst * terms / (terms + 1)))
+
+
+def smoothing_log_ratio(variance: float = SMOOTHING) -> float:
+    """log((1 + eta) / (1 - eta)), eta = 2 sum over k >= 1 of exp(-2 pi^2 variance k^2)."""
+    first = math.exp(-2 * math.pi**2 * variance)
+    eta = 2 * first / (1 - first**3)  # k^2 >= 3 k - 2: a geometric series bounds the sum
+    return math.log1p(eta) - math.log1p(-eta)
 
 
 def _gaussian(above: int, below: int, bits: Bits) -> int:
