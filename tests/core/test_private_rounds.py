@@ -74,5 +74,5 @@ def test_with_cohorts_nobody_spends_more_than_the_budget(round_robin):
 
 
 def test_noise_of_the_contributors_who_are_sure_to_be_there_is_enough_when_others_leave():
-    task = make_task(Gaussian(epsilon=1.0, min_participation=0.5), Federated(8, 3, 1))
+    task = make_task(Gaussian(epsilon=1.0, dropouts=0.5), Federated(8, 3, 1))
     assert plan_of(task).event.noise_contributors == 4

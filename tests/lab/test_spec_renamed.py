@@ -6,7 +6,7 @@ import pytest
 
 from foltr.errors import SpecError
 from foltr.lab.spec.parse import setting
-from foltr.lab.spec.renamed import KEYS, VALUES
+from foltr.lab.spec.renamed import INVERTED, KEYS, VALUES
 from foltr.lab.spec.setting import resolved
 
 DATA = {"name": "synthetic-mq2007@60"}
@@ -20,6 +20,7 @@ KIND_OF = {
     "personal.local_weight": "offset",
     "privacy.present": "gaussian",
     "privacy.min_participation": "gaussian",
+    "privacy.dropouts": "gaussian",
     "privacy.trust": "gaussian",
     "attack.attackers": "lie",
     "silo.gone": "retrieval",
@@ -40,7 +41,9 @@ def old_spec(key, value):
 @pytest.mark.parametrize(("old", "new"), KEYS.items())
 def test_a_key_of_an_older_version_is_refused_with_its_new_name(old, new):
     value = {} if "." not in old else 1
-    with pytest.raises(SpecError, match=rf"^spec: {re.escape(old)} is now called {re.escape(new)}; rename it$"):
+    what = "and states who may be missing; use 1 minus its value" if old in INVERTED else "; rename it"
+    says = f"spec: {old} is now called {new}{'' if what[0] == ';' else ' '}{what}"
+    with pytest.raises(SpecError, match=f"^{re.escape(says)}$"):
         setting(old_spec(old, value))
 
 

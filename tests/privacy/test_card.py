@@ -193,7 +193,7 @@ def test_the_gaussian_figures_in_closed_form():
 
 
 def test_noise_for_the_ninety_percent_holds_when_ten_are_missing():
-    found = card({"kind": "gaussian", "min_participation": 0.9}, {"clients": 100})
+    found = card({"kind": "gaussian", "dropouts": 0.1}, {"clients": 100})
     assert {one["percent"]: one["epsilon"] <= 1.0 for one in found["shares"]["fewer"]} == {90: True, 50: False}
     assert found["shares"]["noise_contributors"] == 90
 

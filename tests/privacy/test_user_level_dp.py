@@ -12,10 +12,11 @@ from foltr.errors import SpecError
 from foltr.federation.round import Release
 from foltr.lab.simulation.protection import clip_rows, protect_rows
 from foltr.privacy.calibration import next_clip, noise_multiplier, split_multiplier
-from foltr.privacy.events import EVERYBODY, RECIPIENTS
+from foltr.privacy.events import EVERYBODY, FOLLOWERS, RECIPIENTS
 from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace, ReleaseContext, clipped_to, noise_contributors
 from foltr.privacy.noise import gaussian_share
 from foltr.rng import stream
+from foltr.secagg.guarantee import guarantee
 
 numbers = st.floats(-1e6, 1e6) | st.sampled_from([math.nan, math.inf, -math.inf, 0.0])
 matrices = st.lists(st.lists(numbers, min_size=3, max_size=3), min_size=1, max_size=6)
@@ -91,16 +92,40 @@ def test_half_of_the_shares_have_half_of_the_variance():
 
 
 def test_noise_is_sized_for_those_who_are_sure_to_be_there():
-    assert noise_contributors(Gaussian(min_participation=0.9), 1000) == 900
-    assert noise_contributors(Gaussian(min_participation=0.01), 10) == 1
-    assert noise_contributors(Gaussian(trust="local"), 1000) == 1
+    thousand = ReleaseContext(1000, 1, 1)
+    assert noise_contributors(Gaussian(dropouts=0.1), thousand) == 900
+    assert noise_contributors(Gaussian(dropouts=0.1, corrupt=0.1), thousand) == 800
+    assert (
+        noise_contributors(Gaussian(dropouts=0.1, corrupt=0.1), thousand._replace(participants=500, clients=1000))
+        == 350
+    )
+    assert noise_contributors(Gaussian(dropouts=0.99), ReleaseContext(10, 1, 1)) == 1
+    assert noise_contributors(Gaussian(trust="local"), thousand) == 1
+    assert noise_contributors(Gaussian(servers=2, corrupt=0.9, dropouts=0.9), thousand) == 2
+
+
+@given(st.integers(3, 1000), st.floats(0, 0.4), st.floats(1e-3, 0.4))
+def test_the_lab_counts_the_honest_as_secure_aggregation_does(clients, dropouts, corrupt):
+    try:
+        expected = guarantee(clients, dropouts=dropouts, corrupt=corrupt)
+    except SpecError:
+        return
+    if expected.min_clients == clients - math.ceil(dropouts * clients - 1e-9):  # not raised to three
+        mechanism = Gaussian(dropouts=dropouts, corrupt=corrupt)
+        assert noise_contributors(mechanism, ReleaseContext(clients, 1, 1)) == expected.honest
+
+
+def test_noise_of_nobody_is_refused():
+    with pytest.raises(SpecError, match="no honest noise is left; use lower"):
+        noise_contributors(Gaussian(dropouts=0.5, corrupt=0.5), ReleaseContext(10, 1, 1))
 
 
 @pytest.mark.parametrize(
     ("more", "against", "shares"),
     [
-        ({}, EVERYBODY, (100, 100)),
-        ({"min_participation": 0.5}, EVERYBODY, (50, 100)),
+        ({}, FOLLOWERS, (100, 100)),
+        ({"dropouts": 0.5}, FOLLOWERS, (50, 100)),
+        ({"dropouts": 0.1, "corrupt": 0.1}, EVERYBODY, (80, 100)),
         ({"secure_aggregation": False}, RECIPIENTS, (100, 100)),
         ({"trust": "local", "secure_aggregation": False}, EVERYBODY, (1, 1)),
     ],

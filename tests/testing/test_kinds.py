@@ -20,7 +20,12 @@ VARIANTS = {
     ],
     ("mechanism", "fpdgd"): [{"clip": "half-delta", "epsilon": 8.0}],
     ("mechanism", "randomized-response"): [{"p": 0.01}, {"p": 1.0}],
-    ("mechanism", "gaussian"): [{"adaptive": 0.5}, {"trust": "local"}, {"min_participation": 0.5, "releases": 2}],
+    ("mechanism", "gaussian"): [
+        {"adaptive": 0.5},
+        {"trust": "local"},
+        {"dropouts": 0.5, "releases": 2},
+        {"servers": 2},
+    ],
     ("mechanism", "laplace"): [{"trust": "local"}, {"secure_aggregation": False}],
     ("partition", "intents"): [{"iid": True, "tested_on": "intents"}, {"shuffled": False, "amounts": (2, 4, 6, 8)}],
     ("partition", "labels"): [{"per_client": 2}, {"documents": "copied"}, {"iid": True}],

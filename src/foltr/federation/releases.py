@@ -35,7 +35,7 @@ def protection_of(
     """
     participation = max_participation(clients, cohort, round_robin=round_robin, rounds=rounds)
     releases = getattr(mechanism, "releases", None) or participation
-    context = ReleaseContext((cohort or clients) // groups, releases, parameters, outcomes)
+    context = ReleaseContext((cohort or clients) // groups, releases, parameters, outcomes, clients)
     event = mechanism.event(context)
     if event is None:
         return Protection(mechanism, context=context)

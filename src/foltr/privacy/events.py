@@ -30,6 +30,7 @@ Adjacency = Literal["zero-out", "replace"]
 Adversary = Literal["recipients", "server", "malicious"]
 
 EVERYBODY: tuple[Adversary, ...] = ("recipients", "server", "malicious")
+FOLLOWERS: tuple[Adversary, ...] = ("recipients", "server")  # who keep to the protocol
 RECIPIENTS: tuple[Adversary, ...] = ("recipients",)
 NORMS: dict[str, Norm] = {  # in which each mechanism hides differences
     "gaussian": "l2",

@@ -14,12 +14,16 @@ A mechanism is a struct with four functions and a trait:
 
 FPDGD: after every local step the parameters are clipped to an L2 ball; before sending, every coordinate gets a share
 Gamma(1/n, Delta/epsilon) - Gamma(1/n, Delta/epsilon), n shares of which add up to Laplace noise of scale Delta/epsilon.
-Gaussian, Laplace: the delta is clipped, in L2 or L1, and gets a share of noise that is calibrated to the minimum
-number of contributors. Their epsilon is that of a user over the whole run.
+Gaussian, Laplace: the delta is clipped, in L2 or L1, and gets a share of noise. Shares are sized for the honest clients
+that are in every sum: the participants less `dropouts` of them and less `corrupt` of ALL clients, whose noise a
+malicious server knows. Their epsilon is that of a user over the whole run, for zero-out adjacency: the user's update is
+replaced by zero, and the device still adds its noise. With two servers (`servers = 2`) clients add no noise, each
+server adds all of it, and neither dropouts nor corrupt clients matter.
 
 Differs from the paper: FPDGD's clip radius is Delta (`clip = "delta"`, the authors' program, which reproduces their
 Table 2); the paper's text says Delta / 2 (`clip = "half-delta"`). The share of clients within an adaptive clip is
-noised by the clients in shares, as their updates are.
+noised by the clients in shares, as their updates are, and a client whose update is zero sends the bit 0: else zero-out
+would change its bit by 1, and the bound of 1/2 would not hold (epsilon 1 would be 1.36).
 """
 
 import math
@@ -28,15 +32,18 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import msgspec
 import numpy as np
 
+from foltr.errors import SpecError
 from foltr.privacy.calibration import laplace_scale, next_clip, noise_multiplier, split_multiplier
-from foltr.privacy.events import EVERYBODY, RECIPIENTS, Adversary, Event, pure_epsilon
+from foltr.privacy.events import EVERYBODY, FOLLOWERS, RECIPIENTS, Adversary, Event, pure_epsilon
 from foltr.privacy.noise import gamma_share, gaussian_share
 from foltr.types import Array
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Fraction = Annotated[float, msgspec.Meta(gt=0, le=1)]
+Lost = Annotated[float, msgspec.Meta(ge=0, lt=1)]  # fraction of clients
 SecureAggregation = bool | Literal["execute"]  # True: sums are simulated; "execute": the protocol runs in the process
+_ROUNDING = 1e-9  # a tenth of 1,000 is 100 in spite of rounding
 
 
 class ReleaseContext(NamedTuple):
@@ -46,6 +53,7 @@ class ReleaseContext(NamedTuple):
     releases: int  # that one client may take part in
     parameters: int
     outcomes: int = 0  # of one interaction, where messages are objectives
+    clients: int = 0  # of the federation, of whom some may be corrupt; 0: the participants are all
 
 
 class NoPrivacy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="none"):
@@ -157,7 +165,9 @@ class Gaussian(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
     delta: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 1e-5
     clip: Positive = 1.0  # of an update's L2 norm; where the clip adapts, the first
     releases: Count | None = None  # that a user may take part in; None: as many as the schedule needs
-    min_participation: Fraction = 1.0  # fraction of participants whose noise is guaranteed
+    dropouts: Lost = 0.0  # of the participants of a round
+    corrupt: Lost = 0.0  # of all clients: they work for a malicious server
+    servers: Literal[1, 2] = 1  # 2: each server adds all of the noise, and they do not collude
     trust: Literal["sum", "local"] = "sum"  # local: every message carries the whole noise (local privacy)
     secure_aggregation: SecureAggregation = True  # the server sees sums only
     adaptive: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0  # quantile of norms that the clip follows; 0: fixed
@@ -172,12 +182,16 @@ class Gaussian(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
         return parameters
 
     def event(self, context: ReleaseContext) -> Event:
+        if self.adaptive and (self.trust == "local" or self.servers == 2):
+            raise SpecError('privacy.adaptive needs noise in shares of a sum; use 0, or trust = "sum" and one server')
         stddev = noise_multiplier(self.epsilon, self.delta, context.releases) * self.clip
         return _shared_noise(self, Event("gaussian", "l2", self.clip, "l2", stddev), context)
 
     def protect(self, values: Array, state: float, event: Event, draws: Any) -> Array:
         """Clipped to the round's clip, with noise in proportion; an adaptive clip appends one noisy bit."""
         clipped, norm = clipped_to(values, clip=state, norm="l2")
+        if self.servers == 2:
+            return clipped
         multiplier, contributors = event.noise / event.bound, event.noise_contributors
         if not self.adaptive:
             return clipped + gaussian_share(draws, len(values), stddev=multiplier * state,
@@ -185,7 +199,7 @@ class Gaussian(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
         multiplier, bits = split_multiplier(multiplier, event.present)
         share = gaussian_share(draws, len(values), stddev=multiplier * state, noise_contributors=contributors)
         after = draws.skip(len(values) + len(values) % 2)  # Box-Muller draws pairs
-        bit = (0.5 if norm <= state else -0.5) + gaussian_share(after, 1, stddev=bits, noise_contributors=contributors)
+        bit = bit_of(norm, state) + gaussian_share(after, 1, stddev=bits, noise_contributors=contributors)
         return np.append(clipped + share, bit)
 
     def next_state(self, state: float, extra: Array, context: ReleaseContext) -> float:
@@ -200,7 +214,8 @@ class Laplace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
     epsilon: Positive = 1.0
     clip: Positive = 1.0  # of an update's L1 norm
     releases: Count | None = None
-    min_participation: Fraction = 1.0
+    dropouts: Lost = 0.0
+    corrupt: Lost = 0.0
     trust: Literal["sum", "local"] = "sum"
     secure_aggregation: SecureAggregation = True
 
@@ -208,6 +223,7 @@ class Laplace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
     equal_weights: ClassVar[bool] = True  # how often a person searched is not told
     delta: ClassVar[float] = 0.0
     adaptive: ClassVar[float] = 0.0
+    servers: ClassVar[int] = 1
 
     def init_state(self) -> float:
         return self.clip
@@ -231,18 +247,46 @@ class Laplace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
 UserLevelDP = Gaussian | Laplace
 
 
-def noise_contributors(mechanism: UserLevelDP, participants: int) -> int:
-    """How many shares add up to the noise: the guaranteed participants; one with local privacy."""
-    return 1 if mechanism.trust == "local" else max(1, math.floor(mechanism.min_participation * participants))
+def noise_contributors(mechanism: UserLevelDP, context: ReleaseContext) -> int:
+    """How many shares add up to the noise: those of the honest clients in every sum; one with local privacy."""
+    if mechanism.trust == "local":
+        return 1
+    if mechanism.servers == 2:
+        return 2
+    participants, (survivors, colluders) = context.participants, survivors_and_colluders(mechanism, context)
+    if survivors - colluders < 1:
+        raise SpecError(
+            f"{participants:,} clients in a round of which {participants - survivors:,} may drop out and {colluders:,} "
+            f"may be corrupt: no honest noise is left; use lower privacy.dropouts or privacy.corrupt, or more clients"
+        )
+    return survivors - colluders
+
+
+def survivors_and_colluders(mechanism: UserLevelDP, context: ReleaseContext) -> tuple[int, int]:
+    """Fewest messages in a sum, and how many clients are corrupt, all of them in the round (`secagg.guarantee`)."""
+    participants, clients = context.participants, context.clients or context.participants
+    return (
+        max(1, participants - math.ceil(mechanism.dropouts * participants - _ROUNDING)),
+        math.ceil(mechanism.corrupt * clients - _ROUNDING),
+    )
 
 
 def _shared_noise(mechanism: UserLevelDP, event: Event, context: ReleaseContext) -> Event:
-    local = mechanism.trust == "local"
-    against: tuple[Adversary, ...] = EVERYBODY if mechanism.secure_aggregation or local else RECIPIENTS
+    contributors, colluders = noise_contributors(mechanism, context), survivors_and_colluders(mechanism, context)[1]
+    local, two = mechanism.trust == "local", mechanism.servers == 2
+    against: tuple[Adversary, ...] = RECIPIENTS
+    if local or mechanism.secure_aggregation:
+        against = EVERYBODY if local or two or colluders else FOLLOWERS
     return msgspec.structs.replace(
-        event, against=against, noise_contributors=noise_contributors(mechanism, context.participants),
-        present=1 if local else context.participants, parameters=context.parameters,
+        event, against=against, noise=event.noise * math.sqrt(2) if two else event.noise,
+        noise_contributors=contributors, present=1 if local or two else context.participants,
+        parameters=context.parameters, colluders=colluders,
     )  # fmt: skip
+
+
+def bit_of(norm: float, clip: float) -> float:
+    """What a client says of its norm for an adaptive clip: within 1/2, beyond it -1/2; 0 of an update that is zero."""
+    return 0.0 if norm == 0 else 0.5 if norm <= clip else -0.5
 
 
 def clipped_to(values: Array, *, clip: float, norm: Literal["l1", "l2"]) -> tuple[Array, float]:

@@ -16,10 +16,11 @@ from foltr.federation import personalization as personal
 from foltr.federation.aggregators import FedAvg, aggregator_kind
 from foltr.federation.buffered import weigh_staleness
 from foltr.federation.personalization import Shared
-from foltr.federation.round import Aggregate, run_rounds
+from foltr.federation.round import Aggregate, Transform, run_rounds
 from foltr.federation.schedule import Members
 from foltr.federation.server import init_state, server_optimizer
-from foltr.lab.simulation.grouped import grouped
+from foltr.lab.simulation.grouped import Mean, grouped
+from foltr.lab.simulation.protection import server_noise
 from foltr.lab.simulation.task import Central, Federated, Task, federated, init_parameters, protection_in, schedule_of
 from foltr.types import Array, OnlineMetrics, Updates
 
@@ -52,13 +53,26 @@ def _federated(task: Task, federation: Federated, engine: Any) -> Iterator[Round
         start, mechanism_state=task.privacy.init_state(),
         personal=personal.init_state(start, federation.clients) if own else None,
     )  # fmt: skip
+    protection = protection_in(task)
+    noise = server_noise(protection, seed=task.seed, clients=federation.clients, groups=federation.groups)
     rounds = run_rounds(
-        state, schedule_of(task), engine, protection=protection_in(task), aggregator=aggregation(task, engine),
-        server_optimizer=server_optimizer(task.learner), transform=task.transform,
+        state, schedule_of(task), engine, protection=protection, aggregator=aggregation(task, engine),
+        server_optimizer=server_optimizer(task.learner), transform=_both(task.transform, noise),
         personalization=personal.personalization(task.personal, task.ranker) if own else None,
     )  # fmt: skip
     for done in rounds:
         yield _progress(done.round, done.parameters, done.online, done.state.personal)
+
+
+def _both(first: Transform | None, second: Transform | None) -> Transform | None:
+    """One after the other."""
+    if first is None or second is None:
+        return first or second
+
+    def transform(updates: Updates, model: Array, round: int) -> Updates:
+        return second(first(updates, model, round), model, round)
+
+    return transform
 
 
 def warmed_up(task: Task, federation: Federated, engine: Any) -> Array:
@@ -103,13 +117,13 @@ def _weights(task: Task, updates: Updates) -> Array:
 def _combined(task: Task, federation: Federated, size: int) -> Any:
     """(deltas [n, P], weights [n], version of the model) -> [P]"""
     num_byzantine = federation.num_byzantine or 0
-    mean = _secure_mean if getattr(task.privacy, "secure_aggregation", False) == "execute" else _weighted_mean
+    mean = _mean_of(task.privacy)
     if federation.groups > 1:
         return grouped(
             compiled_aggregator(federation.aggregator), mean, federation.groups, seed=task.seed,
             num_byzantine=num_byzantine,
         )  # fmt: skip
-    if mean is _secure_mean:
+    if mean is not _weighted_mean:
         return lambda deltas, weights, _version: mean(deltas, weights)
     kind = partial(compiled_aggregator(federation.aggregator), num_byzantine=num_byzantine)
     if federation.defend_on_detection:
@@ -120,6 +134,13 @@ def _combined(task: Task, federation: Federated, size: int) -> Any:
     return lambda deltas, weights, _version: kind(deltas, weights)
 
 
+def _mean_of(mechanism: Any) -> Mean:
+    """By the protocol of one server or of two where it is executed."""
+    if getattr(mechanism, "secure_aggregation", False) != "execute":
+        return _weighted_mean
+    return _two_servers_mean if getattr(mechanism, "servers", 1) == 2 else _secure_mean
+
+
 def _weighted_mean(deltas: Array, weights: Array) -> Array:
     return compiled_fedavg(deltas, weights, num_byzantine=0)
 
@@ -128,6 +149,12 @@ def _secure_mean(deltas: Array, weights: Array) -> Array:
     from foltr.secagg.in_process import secure_sum
 
     return secure_sum(deltas) / len(weights)
+
+
+def _two_servers_mean(deltas: Array, weights: Array) -> Array:
+    from foltr.secagg.two_in_process import two_server_sum
+
+    return two_server_sum(deltas) / len(weights)
 
 
 def compiled_aggregator(name: str) -> Any:

@@ -16,7 +16,7 @@ from foltr.lab.attacks.plain import NoAttack
 from foltr.lab.audit import Audit
 from foltr.lab.data.normalize import KINDS as SCALINGS
 from foltr.lab.data.partition import NoPartition
-from foltr.lab.simulation.task import Central, Federated
+from foltr.lab.simulation.task import Central, Federated, participants_of
 from foltr.lab.spec.setting import (
     AnySetting,
     DataChoice,
@@ -29,6 +29,7 @@ from foltr.lab.spec.setting import (
     num_byzantine,
     resolved,
 )
+from foltr.privacy.mechanisms import ReleaseContext, noise_contributors
 from foltr.secagg.guarantee import FEWEST
 
 _LARGEST_COUNT = 10**9  # limit of every integer in a spec
@@ -191,6 +192,16 @@ def _check_privacy(setting: Setting, federation: Federated) -> str:
         return "privacy: sums with equal weights need the same federation.interactions for every client; use one number"
     if setting.unlearning.method != "none":
         return 'unlearning needs single updates, which user-level DP hides; use privacy = { kind = "none" }'
+    if hasattr(setting.privacy, "dropouts"):
+        try:
+            each = participants_of(federation) // federation.groups
+            noise_contributors(setting.privacy, ReleaseContext(each, 1, 1, 0, federation.clients))
+        except SpecError as problem:
+            return f"privacy: {problem}"
+    if getattr(setting.privacy, "adaptive", 0) and setting.privacy.trust == "local":
+        return 'privacy.adaptive: bits that each carry the whole noise move no clip; use 0, or trust = "sum"'
+    if getattr(setting.privacy, "servers", 1) == 2:
+        return _check_servers(setting)
     if secure == "execute" and getattr(setting.privacy, "adaptive", 0):
         return "privacy.adaptive: the bits that move the clip do not go through the executed protocol; use 0, or true"
     if secure == "execute" and (federation.cohort or federation.clients) > 200:
@@ -220,6 +231,14 @@ def _check_sharing(setting: Setting, federation: Federated) -> str:  # noqa: ARG
         return "sharing.fraction: everybody holds every query already; say how clients differ with partition"
     if sharing.warm_up and (registry.kind_name(type(setting.learner)) != "pdgd" or setting.personal != Shared()):
         return "sharing.warm_up is for pdgd and one ranker for all; leave it out"
+    return ""
+
+
+def _check_servers(setting: Setting) -> str:
+    if setting.privacy.trust == "local" or not setting.privacy.secure_aggregation or setting.privacy.adaptive:
+        return 'privacy.servers = 2 goes with trust = "sum", secure_aggregation = true or "execute" and adaptive = 0'
+    if setting.audit.messages:
+        return "privacy.servers = 2: no single message is seen by anybody; leave out audit"
     return ""
 
 

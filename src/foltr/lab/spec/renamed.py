@@ -19,13 +19,15 @@ KEYS = {
     "unlearning.parts": "unlearning.shards",
     "partition.holders": "partition.clients_per_set",
     "audit.holders": "audit.noise_contributors",
-    "privacy.present": "privacy.min_participation",
+    "privacy.present": "privacy.dropouts",
+    "privacy.min_participation": "privacy.dropouts",
     "silo.most": "silo.top_k",
     "silo.others": "silo.num_negatives",
     "silo.true_rows": "silo.real_rows",
     "silo.gone": "silo.deleted_fraction",
     "silo.sgd.rate": "silo.sgd.learning_rate",
 }
+INVERTED = {"privacy.present", "privacy.min_participation"}
 VALUES = {
     ("learner", "kind", "evolution"): "foltr-es",
     ("learner", "streams", "coupled"): "shared_rng",
@@ -40,6 +42,8 @@ VALUES = {
 
 def renamed(key: str) -> str:
     """The message about an old key; empty for any other."""
+    if key in INVERTED:
+        return f"{key} is now called {KEYS[key]} and states who may be missing; use 1 minus its value"
     return f"{key} is now called {KEYS[key]}; rename it" if key in KEYS else ""
 
 
