@@ -170,7 +170,9 @@ def test_an_unbounded_liar_goes_the_other_way_as_far_as_it_likes(length):
     view = AttackView(honest - start, start, 2, "fedavg", "partial", stream(1, purpose="attack"))
     sent = Unbounded(num_attackers=2, length=length).craft(view)
     assert np.linalg.norm(sent, axis=1) == pytest.approx([length] * 2)
-    assert (sent * (honest[:2] - start)).sum(axis=1) == pytest.approx(-length * np.linalg.norm(honest[:2] - start, axis=1))
+    assert (sent * (honest[:2] - start)).sum(axis=1) == pytest.approx(
+        -length * np.linalg.norm(honest[:2] - start, axis=1)
+    )
 
 
 def test_an_unbounded_liar_with_nothing_to_negate_sends_nothing():

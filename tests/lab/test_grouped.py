@@ -63,7 +63,8 @@ def test_liars_in_a_minority_of_groups_cannot_leave_the_range_of_honest_group_me
             deltas[rows].mean(axis=0)
             for rows in group_rows(28, 7, seed=seed, round=1) if not set(rows.tolist()) & set(liars.tolist())
         ])  # fmt: skip
-        assert (honest.min(axis=0) <= found).all() and (found <= honest.max(axis=0)).all()
+        assert (honest.min(axis=0) <= found).all()
+        assert (found <= honest.max(axis=0)).all()
 
 
 def test_one_liar_decides_a_mean_and_not_a_median_of_groups():
@@ -128,7 +129,8 @@ def test_executed_sums_of_two_servers_are_the_simulated_ones(groups, monkeypatch
         trained(spec({"kind": "gaussian", "epsilon": 4.0, "servers": 2, "secure_aggregation": how}, groups=groups))
         for how in (True, "execute")
     )
-    assert executed == pytest.approx(simulated, abs=1e-7) and not np.array_equal(executed, simulated)
+    assert executed == pytest.approx(simulated, abs=1e-7)
+    assert not np.array_equal(executed, simulated)
     assert calls == [12 // groups] * 3 * groups
 
 

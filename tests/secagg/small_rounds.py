@@ -11,8 +11,10 @@ from foltr.secagg import crypto as primitives
 from foltr.secagg import ring
 from foltr.secagg.client import answer, join
 from foltr.secagg.in_process import run_in_memory
-from foltr.secagg.messages import STAGES, Address, Envelope, Terms, context, registry, send
+from foltr.secagg.messages import STAGES, Address, Envelope, Terms, context, guaranteed, new_federation, registry, send
 from foltr.secagg.server import aggregate
+
+RANKER = hashlib.sha256(b"the ranker of the round").digest()
 
 
 class Federation(NamedTuple):
@@ -27,7 +29,7 @@ def federation(clients, length=5, **terms):
     identities = {10 + 3 * k: primitives.new_identity() for k in range(clients)}
     server = primitives.new_identity()
     keys = {name: public(identity) for name, identity in identities.items()}
-    return Federation(identities, server, registry(public(server), keys), Terms("test", length, **terms))
+    return Federation(identities, server, registry(public(server), keys), Terms(new_federation(), length, **terms))
 
 
 def public(identity):
@@ -44,14 +46,14 @@ def vectors(fed):
 def members(fed, round=1, rows=None):
     rows = vectors(fed) if rows is None else rows
     return {
-        name: join(name, identity, rows[name], terms=fed.terms, registry=fed.registry, round=round)
+        name: join(name, identity, rows[name], terms=fed.terms, registry=fed.registry, round=round, ranker=RANKER)
         for name, identity in fed.identities.items()
     }
 
 
 def server_of(fed, round=1, clients=None):
     clients = fed.identities if clients is None else clients
-    return aggregate(clients, terms=fed.terms, registry=fed.registry, identity=fed.server, round=round)
+    return aggregate(clients, terms=fed.terms, registry=fed.registry, identity=fed.server, round=round, ranker=RANKER)
 
 
 def run(fed, round=1, **faults):
@@ -87,14 +89,22 @@ def content(message, kind):
     return msgspec.msgpack.decode(msgspec.msgpack.decode(message, type=Envelope).body, type=kind)
 
 
+def sizes(fed):
+    return guaranteed(fed.terms, fed.registry)
+
+
+def sealed_for(fed, round=1):
+    return context(fed.terms, fed.registry, round, RANKER)
+
+
 def asked(fed, stage, client, body, round=1):
     """A request that a server which breaks the rules signs."""
-    return send(fed.server, Address(context(fed.terms, round), round, "request", stage, client), body)
+    return send(fed.server, Address(sealed_for(fed, round), round, "request", stage, client), body)
 
 
 def said(fed, stage, client, body, round=1):
     """A reply that a client which breaks the rules signs."""
-    return send(fed.identities[client], Address(context(fed.terms, round), round, "reply", stage, client), body)
+    return send(fed.identities[client], Address(sealed_for(fed, round), round, "reply", stage, client), body)
 
 
 def counted(monkeypatch, start):

@@ -23,9 +23,7 @@ def federation(clients=7, length=5, groups=1, federation=None, **terms):
     identities = {10 + 3 * k: crypto.new_identity() for k in range(clients)}
     known = registry(public(crypto.new_identity()), {name: public(one) for name, one in identities.items()})
     (first, one), (second, other) = new_aggregator(), new_aggregator()
-    setup = two_servers(
-        Terms(federation or new_federation(), length, **terms), known, (first, second), groups=groups
-    )
+    setup = two_servers(Terms(federation or new_federation(), length, **terms), known, (first, second), groups=groups)
     return Federation(identities, (one, other), setup)
 
 

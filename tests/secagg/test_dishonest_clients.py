@@ -12,8 +12,8 @@ from foltr.secagg import crypto as primitives
 from foltr.secagg import messages
 from foltr.secagg.messages import STAGES, to_set
 
-FED = federation(4, length=2, dropouts=0.25, corrupt=0.0)  # 3 neighbours each, threshold 2
-LIAR, OTHER, THIRD, LAST = FED.identities
+FED = federation(5, length=2, dropouts=0.2, corrupt=0.0)  # 4 neighbours each, threshold 3, sums of 4
+LIAR, OTHER, THIRD, FOURTH, LAST = FED.identities
 KINDS = dict(
     zip(STAGES, (messages.Keys, messages.Shares, messages.Masked, messages.Agreement, messages.Revealed), strict=True)
 )
@@ -39,14 +39,14 @@ def flipped(data, byte=0, bit=0):
     ("stage", "change", "says"),
     [
         ("advertise", lambda body: {"mask": body.channel}, "clients 10 and 10 sent the same key"),
-        ("share", lambda body: {"sealed": body.sealed[:-1]}, "client 10 sent shares for 2 neighbours, not 3"),
+        ("share", lambda body: {"sealed": body.sealed[:-1]}, "client 10 sent shares for 3 neighbours, not 4"),
         ("share", lambda body: {"sealed": [b"", *body.sealed[1:]]}, "client 10 sent shares"),
         ("share", lambda body: {"commitments": body.commitments[:-1]}, "client 10 sent shares"),
         ("share", lambda body: {"sealed": [flipped(body.sealed[0]), *body.sealed[1:]]}, "shares from client 10"),
         ("share", lambda _: {"seed": bytes(16)}, "client 10 shared a seed secret that is not its own"),
-        ("share", lambda _: {"commitments": [bytes(32)] * 3}, "share of client 10 that is not the one committed"),
+        ("share", lambda _: {"commitments": [bytes(32)] * 4}, "share of client 10 that is not the one committed"),
         ("mask", lambda body: {"vector": body.vector[:-1]}, "client 10 sent a vector of 7 bytes, expected 8"),
-        ("mask", lambda body: {"proofs": body.proofs[:-1]}, "client 10 sent 2 proofs"),
+        ("mask", lambda body: {"proofs": body.proofs[:-1]}, "client 10 sent 3 proofs"),
         ("mask", lambda body: {"proofs": [bytes(16), *body.proofs[1:]]}, "client 10 did not prove"),
         ("agree", lambda _: {"digest": bytes(32)}, "client 10 signed another set"),
         ("unmask", lambda body: {"shares": [flipped(body.shares[0]), *body.shares[1:]]}, "client 10 opened a share of"),

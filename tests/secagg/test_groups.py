@@ -63,7 +63,7 @@ def test_colluders_in_a_group_follow_the_hypergeometric_tail():
 
     whole = comb(1000, 100)
     assert tail(found.colluders) * 2**80 <= whole < tail(found.colluders - 1) * 2**80
-    assert found.cohort == 100 and found.min_clients == 90 and found.honest == 90 - found.colluders
+    assert found == (100, 90, found.colluders, 90 - found.colluders)
 
 
 def test_all_colluders_may_be_in_one_small_group():
@@ -124,7 +124,9 @@ def test_a_client_takes_part_in_the_group_that_it_computed_only():
     mine = groups.own_group(10, seed, fed.registry, 3)
     others = next(group for group in groups.assign(seed, fed.registry.clients, 3) if 10 not in group)
     chosen = groups.within(fed.registry, [10, *others[:5]])
-    victim = join(10, fed.identities[10], np.zeros(5, np.uint32), terms=fed.terms, registry=mine, round=1, ranker=RANKER)
+    victim = join(
+        10, fed.identities[10], np.zeros(5, np.uint32), terms=fed.terms, registry=mine, round=1, ranker=RANKER
+    )
     server = groups.group_means(
         [chosen.clients], ring=ring.Ring(18), terms=fed.terms, known=fed.registry, identity=fed.server, round=1,
         ranker=RANKER,

@@ -20,7 +20,7 @@ def test_the_secure_sum_is_the_plain_sum_up_to_a_step_for_each_client(clients, s
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-@pytest.mark.parametrize("clients", range(4, 13))
+@pytest.mark.parametrize("clients", range(5, 13))
 def test_one_who_drops_out_is_not_in_the_sum(clients, seed):
     rows, lost = updates(clients, seed), (clients + seed) % clients
     plain = np.delete(rows, lost, axis=0).sum(axis=0)
@@ -49,7 +49,7 @@ def test_a_sparse_graph_is_summed_too():
     [
         (2, {}, f"for 3 to {MAX_CLIENTS} clients, not 2"),
         (MAX_CLIENTS + 1, {}, f"for 3 to {MAX_CLIENTS} clients, not {MAX_CLIENTS + 1}"),
-        (3, {"dropped": [0]}, "needed|cannot tolerate"),
+        (3, {"dropped": [0]}, "cannot tolerate 1 dropouts"),
         (6, {"dropped": [0, 1, 2, 3]}, "cannot tolerate 4 dropouts"),
         (6, {"dropped": [6]}, "use numbers from 0 to 5"),
         (6, {"bits": 32, "fraction": 30}, "is too large"),

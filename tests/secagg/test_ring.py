@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from foltr.errors import SpecError
-from foltr.secagg.ring import Ring, decode, encode, largest
+from foltr.secagg.ring import Ring, decode, encode, largest, require_range
 
 RINGS = [Ring(clients=10), Ring(clients=1000, bits=64, fraction=30), Ring(clients=1, bits=32, fraction=0)]
 
@@ -35,7 +35,7 @@ def test_cutting_goes_towards_zero_on_both_sides():
 
 
 @pytest.mark.parametrize("ring", RINGS, ids=str)
-def test_all_clients_at_the_bound_still_fit_and_more_is_refused(ring):
+def test_all_clients_at_the_bound_still_fit_and_more_saturates(ring):
     bound = largest(ring)
     assert ring.clients * bound < 2 ** (ring.bits - 1)
     at = float(bound) if float(bound) <= bound else np.nextafter(float(bound), 0)  # not every integer is a double
@@ -43,20 +43,34 @@ def test_all_clients_at_the_bound_still_fit_and_more_is_refused(ring):
     assert decode(encode(edge, ring), ring).tolist() == edge.tolist()
     beyond = max(np.nextafter(at, np.inf), np.floor(at) + 1) * 2.0**-ring.fraction
     for value in (beyond, -beyond):
-        with pytest.raises(SpecError, match="too large"):
-            encode(np.array([0.0, value]), ring)
+        steps = encode(np.array([0.0, value]), ring).view(f"<i{ring.bits // 8}").tolist()
+        assert steps == [0, bound if value > 0 else -bound]
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_is_refused(value):
-    with pytest.raises(SpecError, match="not finite"):
-        encode(np.array([0.0, value]), Ring(clients=2))
+def test_no_refusal_depends_on_data():
+    """What is no number is sent as zero, what is too large as the bound."""
+    sent = encode(np.array([np.nan, np.inf, -np.inf, 1e300, -1e300, 0.5]), Ring(clients=2, fraction=1)).view("<i4")
+    bound = (2**31 - 1) // 2
+    assert sent.tolist() == [0, bound, -bound, bound, -bound, 1]
 
 
 @pytest.mark.parametrize("value", [2.0**63, -(2.0**63), 1e300, -1e300])
-def test_what_does_not_fit_64_bits_is_refused(value):
-    with pytest.raises(SpecError, match="too large"):
-        encode(np.array([value]), Ring(clients=1, bits=64, fraction=0))
+def test_what_does_not_fit_64_bits_saturates(value):
+    sent = encode(np.array([value]), Ring(clients=1, bits=64, fraction=0)).view("<i8")
+    assert sent.tolist() == [int(np.sign(value)) * (2**63 - 1)]
+
+
+def test_the_range_has_room_for_the_noise():
+    """100 clients of clip 1 with noise of standard deviation 300, honest 80: 100 + 6 x 300 x sqrt(100 / 80)."""
+    reach = 100 + 6 * 300 * np.sqrt(100 / 80)
+    terms = {"clip": 1.0, "multiplier": 300.0, "honest": 80}
+    assert 2 ** (31 - 20) < reach < 2 ** (31 - 19)
+    require_range(Ring(clients=100, fraction=19), **terms)
+    with pytest.raises(SpecError, match=r"64 bits \(recommended\)"):
+        require_range(Ring(clients=100, fraction=20), **terms)
+    require_range(Ring(clients=100, bits=64, fraction=20), **terms)
+    with pytest.raises(SpecError, match=r"lower fraction$"):
+        require_range(Ring(clients=100, bits=64, fraction=52), **terms)
 
 
 @pytest.mark.parametrize("wrong", [{"clients": 0}, {"clients": 2, "fraction": 32}, {"clients": 2, "fraction": -1}])

@@ -16,7 +16,7 @@ MODULES = [
     *(HERE / "silo" / name for name in ("keys.py", "noise.py")),
 ]
 SEEDED = ("random", "numpy.random", "foltr.rng", "foltr._kernels.compile", "scipy")
-FED = federation(4, length=40, dropouts=0.25, corrupt=0.0)
+FED = federation(5, length=40, dropouts=0.2, corrupt=0.0)
 
 
 def imported(module):

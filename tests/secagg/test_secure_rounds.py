@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
-from small_rounds import content, counted, federation, members, plain_sum, run, server_of, vectors
+from small_rounds import RANKER, content, counted, federation, members, plain_sum, run, server_of, sizes, vectors
 
 from foltr.errors import SecureAggregationError, SpecError
 from foltr.secagg import crypto as primitives
-from foltr.secagg import groups, messages, ring
+from foltr.secagg import messages
 from foltr.secagg.client import join
 from foltr.secagg.in_process import run_in_memory
 from foltr.secagg.messages import STAGES, Terms, registry, shape_of
 
-SEVEN = federation(7, dropouts=0.3, corrupt=0.0)  # 6 neighbours each, threshold 4
-WIDE = federation(6, length=3, bits=64, dropouts=0.17, corrupt=0.17)  # 5 neighbours each, threshold 4
+SEVEN = federation(7, dropouts=0.3, corrupt=0.0)  # 6 neighbours each, threshold 4, sums of 5
+WIDE = federation(6, length=3, bits=64, dropouts=1 / 6, corrupt=1 / 6)  # 5 neighbours each, threshold 4, sums of 5
 SPARSE = federation(120, length=3, dropouts=0.02, corrupt=0.02, failure=2**-10, stall=2**-10)
 dropouts = st.fixed_dictionaries(
     {stage: st.sets(st.sampled_from(sorted(SEVEN.identities)), max_size=3) for stage in STAGES}
@@ -32,7 +32,7 @@ def test_the_sum_is_exact(fed):
 
 
 def test_the_sparse_round_is_sparse():
-    degree, threshold, _ = shape_of(SPARSE.terms, 120)
+    degree, threshold, _ = shape_of(SPARSE.terms, sizes(SPARSE), 120)
     assert threshold < degree < 60
 
 
@@ -44,7 +44,7 @@ def test_the_sum_is_exact_for_any_dropouts_down_to_the_threshold(drop):
     for stage in STAGES:
         left.append(left[-1] - drop[stage])
     _, advertised, shared, masked, agreed, opened = left
-    possible = len(advertised) >= 3 and enough(shared, masked, agreed, opened, len(advertised))
+    possible = len(advertised) >= sizes(SEVEN).min_clients and enough(shared, masked, agreed, opened, len(advertised))
     if possible:
         found = run(SEVEN, drop=drop)
         assert found.included == tuple(sorted(masked))
@@ -57,12 +57,12 @@ def test_the_sum_is_exact_for_any_dropouts_down_to_the_threshold(drop):
 def enough(shared, masked, agreed, opened, advertised):
     """Everybody is everybody's neighbour: an owner needs a threshold of others at every stage."""
     try:
-        threshold = shape_of(SEVEN.terms, advertised).threshold
+        threshold = shape_of(SEVEN.terms, sizes(SEVEN), advertised).threshold
     except SpecError:
         return False
     convinced = opened if len(agreed) - 1 >= threshold else set()
     return (
-        len(masked) >= SEVEN.terms.min_clients
+        len(masked) >= sizes(SEVEN).min_clients
         and all(len(shared - {owner}) >= threshold for owner in shared)
         and all(len(masked - {owner}) >= threshold for owner in shared)
         and all(len(convinced - {owner}) >= threshold for owner in shared)
@@ -87,7 +87,7 @@ def test_when_nearly_all_fall_away_there_is_no_sum(stage):
 
 
 def test_fewer_than_the_agreed_number_are_never_summed():
-    fed = federation(7, dropouts=0.3, corrupt=0.0, min_clients=7)
+    fed = federation(7, dropouts=0.0, corrupt=0.0)
     with pytest.raises(SecureAggregationError, match="6 clients sent their vectors, at least 7"):
         run(fed, drop={"mask": {10}})
 
@@ -133,7 +133,7 @@ def test_the_same_vectors_look_different_in_every_round():
 
 def test_vectors_and_identities_are_checked_at_the_door():
     identity = SEVEN.identities[10]
-    known = {"terms": SEVEN.terms, "registry": SEVEN.registry, "round": 1}
+    known = {"terms": SEVEN.terms, "registry": SEVEN.registry, "round": 1, "ranker": RANKER}
     with pytest.raises(SpecError, match="use 5 values of 32 bits"):
         join(10, identity, np.zeros(4, "<u4"), **known)
     with pytest.raises(SpecError, match="use 5 values of 32 bits"):
@@ -155,55 +155,28 @@ def test_one_identity_under_two_names_is_refused():
 
 @pytest.mark.parametrize("clients", [[10, 13], [10, 13, 999]])
 def test_a_cohort_must_be_known_and_large_enough(clients):
-    with pytest.raises(SpecError, match=r"needs 3 or more|not in the registry"):
+    with pytest.raises(SpecError, match=r"needs 5 or more|not in the registry"):
         next(server_of(SEVEN, clients=clients))
 
 
-@pytest.mark.parametrize("wrong", [{"length": 0}, {"length": 1, "min_clients": 2}])
-def test_terms_that_hide_nobody_are_refused(wrong):
-    with pytest.raises(SpecError, match=r"min_clients|at least one number"):
-        Terms("test", **wrong)
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"length": 0}, "at least one number"),
+        ({"federation": "mine"}, "new_federation"),
+        ({"fraction": 32}, "0 to 31"),
+        ({"clip": 0.0}, "clip > 0"),
+        ({"noise_multiplier": -1.0}, "finite"),
+        ({"failure": 0.0}, "between 0 and 1"),
+    ],
+)
+def test_terms_that_cannot_be_are_refused(wrong, says):
+    with pytest.raises(SpecError, match=says):
+        Terms(**{"federation": "0" * 32, "length": 1, **wrong})
 
 
-# groups
-
-
-def grouped(fed, count, **faults):
-    fixed = ring.Ring(clients=len(fed.identities), bits=fed.terms.bits)
-    rows = {name: np.arange(fed.terms.length) - name / 8 for name in fed.identities}
-    clients = members(fed, rows={name: ring.encode(row, fixed) for name, row in rows.items()})
-    server = groups.group_means(
-        fed.identities, groups=count, ring=fixed, terms=fed.terms, registry=fed.registry, identity=fed.server, round=1
-    )
-    return run_in_memory(server, clients, **faults), rows
-
-
-@pytest.mark.parametrize("drop", [{}, {"mask": {10}}, {"unmask": {10}}], ids=str)
-def test_group_means_are_those_of_their_members(drop):
-    found, rows = grouped(federation(11, dropouts=0.3, corrupt=0.0), 2, drop=drop)
-    assert found.counts.sum() == (10 if "mask" in drop else 11)
-    for mean, count, one in zip(found.means, found.counts, found.sums, strict=True):
-        assert count == len(one.included)
-        np.testing.assert_allclose(mean, np.mean([rows[name] for name in one.included], axis=0), rtol=1e-15)
-
-
-def test_a_group_that_fails_stops_all():
-    with pytest.raises(SecureAggregationError, match="needed"):
-        grouped(federation(8, dropouts=0.2, corrupt=0.0), 2, drop={"mask": {10, 13, 16, 19, 22}})
-
-
-def test_groups_part_the_clients_evenly_and_at_random():
-    parts = [groups.split(range(100), 7) for _ in range(2)]
-    for one in parts:
-        assert sorted(client for group in one for client in group) == list(range(100))
-        assert {len(group) for group in one} == {14, 15}
-    assert parts[0] != parts[1]  # equal once in 10^70
-
-
-@pytest.mark.parametrize("count", [0, 4])
-def test_groups_too_small_to_hide_in_are_refused(count):
-    with pytest.raises(SpecError, match="use 1 to 3"):
-        groups.split(range(11), count)
+def test_a_federation_has_a_random_name():
+    assert len({messages.new_federation() for _ in range(100)}) == 100
 
 
 def test_signatures_are_not_checked_twice_in_one_process():

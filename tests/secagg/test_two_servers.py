@@ -31,7 +31,8 @@ def test_the_sum_is_that_of_all_who_sent(clients, bits):
     fed = federation(clients, bits=bits)
     found = run(fed).sums
     assert np.array_equal(found.totals[0], plain_sum(fed, fed.identities))
-    assert found.members == (tuple(fed.identities),) and not found.beyond.any()
+    assert found.members == (tuple(fed.identities),)
+    assert not found.beyond.any()
 
 
 def test_those_who_drop_out_are_not_in_the_sum():
@@ -62,7 +63,9 @@ def test_a_client_sends_one_message_little_longer_than_its_vector():
     fed = federation(3, length=136)
     sent = contributions(fed)
     whole, (first, second) = len(sent[10]), parts(sent[10], setup=fed.setup)
-    assert whole < 136 * 4 + 300 and len(first) < 136 * 4 + 260 and len(second) < 300
+    assert whole < 136 * 4 + 300
+    assert len(first) < 136 * 4 + 260
+    assert len(second) < 300
     assert whole <= two_servers.max_contribution(fed.setup)
 
 
@@ -115,8 +118,12 @@ def test_one_aggregator_and_the_final_sum_give_only_the_sum_with_the_noise_of_th
     fed = federation(7, noise_multiplier=2.0)
     states, agreements = agreed(fed)
     drawn = np.array([5, -7, 11, 0, -3])
-    _, message = aggregator.half(states[1], agreements[0], Memory(fed.setup.terms.federation), lambda size: drawn[:size])
-    honest = msgspec.msgpack.decode(msgspec.msgpack.decode(message, type=two_servers.Signed).body, type=two_servers.Half)
+    _, message = aggregator.half(
+        states[1], agreements[0], Memory(fed.setup.terms.federation), lambda size: drawn[:size]
+    )
+    honest = msgspec.msgpack.decode(
+        msgspec.msgpack.decode(message, type=two_servers.Signed).body, type=two_servers.Half
+    )
     known = np.sum(list(states[0].shares.values()), axis=0, dtype=np.uint32)
     found = known + np.frombuffer(honest.totals, "<u4")
     assert np.array_equal((found - plain_sum(fed, fed.identities)).view("<i4"), drawn)
@@ -132,9 +139,9 @@ def test_every_group_gets_noise_of_its_own_and_both_noises_are_in_the_result():
 
     found = run(fed, noise=noise).sums
     assert calls == [15, 15]
-    rest = np.stack([
-        total - plain_sum(fed, members) for total, members in zip(found.totals, found.members, strict=True)
-    ])
+    rest = np.stack(
+        [total - plain_sum(fed, members) for total, members in zip(found.totals, found.members, strict=True)]
+    )
     assert np.array_equal(rest.ravel(), np.arange(15) * 1001)
 
 
@@ -185,7 +192,9 @@ def test_the_largest_honest_sum_fits_the_ring():
 
 def test_an_aggregator_needs_its_own_keys_and_its_own_memory():
     with pytest.raises(SpecError, match="not the keys of aggregator 1"):
-        aggregator.begin(1, SEVEN.secrets[0], Memory(SEVEN.setup.terms.federation), setup=SEVEN.setup, round=1, ranker=RANKER)
+        aggregator.begin(
+            1, SEVEN.secrets[0], Memory(SEVEN.setup.terms.federation), setup=SEVEN.setup, round=1, ranker=RANKER
+        )
     with pytest.raises(SpecError, match="memory of federation"):
         begun(SEVEN, 0, memory=Memory("another"))
 
@@ -203,7 +212,8 @@ def test_a_client_needs_its_identity_and_a_vector_of_the_ring():
 def test_no_secret_is_shown():
     state = begun(SEVEN, 0)
     for secret in (SEVEN.secrets[0].sealing, state.coin):
-        assert secret.hex() not in repr(state) and repr(secret)[2:-1] not in repr(state) + repr(SEVEN.secrets)
+        assert secret.hex() not in repr(state)
+        assert repr(secret)[2:-1] not in repr(state) + repr(SEVEN.secrets)
 
 
 def test_the_whole_protocol_in_one_process():

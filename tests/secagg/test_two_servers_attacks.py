@@ -4,8 +4,17 @@ import msgspec
 import numpy as np
 import pytest
 from small_two_servers import (
-    RANKER, agreed, begun, contributions, federation, inboxes, listed, plain_sum, public, vectors,
-)  # fmt: skip
+    RANKER,
+    agreed,
+    begun,
+    contributions,
+    federation,
+    inboxes,
+    listed,
+    plain_sum,
+    public,
+    vectors,
+)
 
 from foltr.errors import SecureAggregationError
 from foltr.secagg import aggregator, crypto, two_servers
@@ -113,9 +122,7 @@ def test_an_aggregator_cannot_open_what_is_sealed_for_the_other():
     first, second = parts(sent[10], setup=SEVEN.setup)
     assert "not the one that was signed" in refused(SEVEN, 10, second, index=0)
     state = begun(SEVEN, 1)
-    claim, _, sealed = two_servers.checked_part(
-        first, 10, 0, setup=SEVEN.setup, context=state.context, round=1
-    )
+    claim, _, sealed = two_servers.checked_part(first, 10, 0, setup=SEVEN.setup, context=state.context, round=1)
     shared = crypto.agree(crypto.agreement_key(SEVEN.secrets[1].sealing), claim.ephemeral)
     for index in (0, 1):
         for to in SEVEN.setup.aggregators:
@@ -199,7 +206,9 @@ def test_nothing_is_opened_for_an_aggregator_that_agreed_to_other_clients():
 def test_a_coin_that_was_not_committed_to_is_refused():
     """An aggregator that waits for the other's coin cannot choose the groups."""
     states, agreements = agreed(SEVEN)
-    lie = sign(SEVEN.secrets[0].identity, At(states[0].context, 1, "agreement", 0), Agreement(states[0].members, bytes(32)))
+    lie = sign(
+        SEVEN.secrets[0].identity, At(states[0].context, 1, "agreement", 0), Agreement(states[0].members, bytes(32))
+    )
     with pytest.raises(SecureAggregationError, match="another coin"):
         aggregator.half(states[1], lie, memory(SEVEN), None)
     assert aggregator.half(states[1], agreements[0], memory(SEVEN), None)
@@ -320,7 +329,7 @@ def test_a_list_that_does_not_fit_the_registry_is_refused():
     states, _ = listed(SEVEN)
     at = At(states[0].context, 1, "listing", 0)
     for body in (Listing(b"\xff\xff", bytes(64), bytes(32)), Listing(b"\xfe", bytes(64), bytes(32))):
-        with pytest.raises(SecureAggregationError, match="does not fit|bytes of digests"):
+        with pytest.raises(SecureAggregationError, match=r"does not fit|bytes of digests"):
             aggregator.agree(states[1], sign(SEVEN.secrets[0].identity, at, body))
 
 

@@ -12,6 +12,7 @@ from foltr.privacy import ledger as ledgers
 from foltr.privacy.calibration import noise_multiplier
 from foltr.privacy.events import EVERYBODY
 from foltr.privacy.release import release_to_servers
+from foltr.secagg.guarantee import guarantee
 from foltr.secagg.ring import decode
 from foltr.secagg.two_in_process import run_round
 from foltr.secagg.two_servers import combine
@@ -75,7 +76,8 @@ def test_a_crash_after_the_charge_costs_the_round(tmp_path, monkeypatch):
             sent(path, ledger)
     with pytest.raises(PrivacyError, match="refused"):
         sent(path, ledger)
-    assert sent(path, ledger, round=2) and len(ledger.charged) == 2
+    assert sent(path, ledger, round=2)
+    assert len(ledger.charged) == 2
 
 
 def test_a_damaged_file_stops_everything(tmp_path):
@@ -140,16 +142,16 @@ def test_the_event_is_the_full_noise_of_one_aggregator_against_everybody():
     """Two noises are in the sum, one counts: the other may be known."""
     ring = deployed.ring_of(NOISY.setup)
     _, event = release_to_servers(np.ones(5), clip=1.0, multiplier=3.0, ring=ring)
-    assert event.against == EVERYBODY and event.bound == 2**16 and event.colluders == 0
+    assert event.against == EVERYBODY
+    assert event.bound == 2**16
+    assert event.colluders == 0
     assert event.noise * math.sqrt(event.present / event.noise_contributors) == pytest.approx(3 * 2**16, rel=1e-9)
 
 
 def test_epsilon_depends_on_no_number_of_clients():
-    """The same event with 3 and with 1,000 registered, whoever drops out; one server needs honest survivors."""
-    events = {
-        release_to_servers(np.ones(5), clip=1.0, multiplier=3.0, ring=deployed.ring_of(federation(n, fraction=16).setup))[1]
-        for n in (3, 50)
-    }  # fmt: skip
+    """The same event with 3 and with 50 registered, whoever drops out; one server needs honest survivors."""
+    rings = [deployed.ring_of(federation(clients).setup) for clients in (3, 50)]
+    events = {release_to_servers(np.ones(5), clip=1.0, multiplier=3.0, ring=ring)[1] for ring in rings}
     assert len(events) == 1
 
 
@@ -157,13 +159,12 @@ def test_the_noise_of_a_target_admits_as_many_releases_as_planned():
     multiplier = noise_multiplier(1.0, 1e-5, 20)
     _, event = release_to_servers(np.ones(46), clip=1.0, multiplier=multiplier, ring=deployed.ring_of(NOISY.setup))
     ledger, user = ledgers.begin(1, delta=1e-5, budget=1.0), np.zeros(1, np.int64)
-    assert ledgers.admits(ledger, event, user, 20) and not ledgers.admits(ledger, event, user, 21)
+    assert ledgers.admits(ledger, event, user, 20)
+    assert not ledgers.admits(ledger, event, user, 21)
 
 
 def test_the_price_is_1_26_times_the_noise_of_one_server():
-    """1,000 clients, 10 % and 10 %: shares sized for 800 honest, all 1,000 present; two servers have twice the noise."""
-    from foltr.secagg.guarantee import guarantee
-
+    """1,000 clients, 10 % and 10 %: shares sized for 800 honest, all 1,000 present; two servers have two noises."""
     sizes = guarantee(1000, dropouts=0.1, corrupt=0.1)
     one_server = math.sqrt(sizes.cohort / sizes.honest)
     assert math.sqrt(2) / one_server == pytest.approx(1.265, abs=1e-3)

@@ -5,13 +5,13 @@ again for the round, it sends the stored bytes. A round that is not newer than t
 
 An aggregator adds the full noise of the operating system to the sum of each group, and stores that it has opened its
 half before the half leaves: `open_half`. Asked again, it sends the stored bytes; another sum of the round or of an
-earlier one is refused. A memory that was restored from a backup forgets this: an operator who restores one must take new
-keys, which ends the federation's agreement with it.
+earlier one is refused. A memory that was restored from a backup forgets this: an operator who restores one must take
+new keys, which ends the federation's agreement with it.
 
 Guarantee: against everybody who gets the ranker, and against one aggregator that lies, drops or adds clients and works
-with any number of clients, every sum carries the noise of the honest aggregator. Epsilon depends on no dropout, colluder
-or forged identity. Noise does not come from clients, so removal of a client equals its update replaced by zero; who
-takes part is known to both aggregators.
+with any number of clients, every sum carries the noise of the honest aggregator. Epsilon depends on no dropout,
+colluder or forged identity. Noise does not come from clients, so removal of a client equals its update replaced by
+zero; who takes part is known to both aggregators.
 """
 
 import fcntl
@@ -33,7 +33,6 @@ from foltr.secagg.aggregator import Aggregating, Memory, Noise, half
 from foltr.secagg.ring import Ring
 from foltr.secagg.two_servers import TwoServers, context, contribute
 from foltr.types import Array
-
 
 Stored = TypeVar("Stored", bound=msgspec.Struct)
 

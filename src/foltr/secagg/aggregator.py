@@ -100,9 +100,7 @@ class Agreement(Body, frozen=True):
     coin: Bytes32
 
 
-def begin(
-    index: int, secrets: Secrets, memory: Memory, *, setup: TwoServers, round: int, ranker: bytes
-) -> Aggregating:
+def begin(index: int, secrets: Secrets, memory: Memory, *, setup: TwoServers, round: int, ranker: bytes) -> Aggregating:
     """An aggregator at the beginning of a round that is newer than all whose sums it opened."""
     own = setup.aggregators[index]
     public = (secrets.identity.public_key().public_bytes_raw(), crypto.public_of(crypto.agreement_key(secrets.sealing)))
@@ -186,9 +184,7 @@ def agree(state: Aggregating, other: bytes) -> tuple[Aggregating, bytes]:
     theirs = _digests(body, state.setup)
     both = [client for client, digest in state.digests.items() if theirs.get(client) == digest]
     _enough(state, len(both))
-    state = msgspec.structs.replace(
-        state, members=to_set(both, state.setup.registry), other_commitment=body.commitment
-    )
+    state = msgspec.structs.replace(state, members=to_set(both, state.setup.registry), other_commitment=body.commitment)
     return state, _send(state, "agreement", Agreement(state.members, state.coin))
 
 

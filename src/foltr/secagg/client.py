@@ -25,6 +25,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from foltr.errors import SecureAggregationError, SpecError
 from foltr.secagg import crypto, graph, messages, ring, shamir
+from foltr.secagg.guarantee import Guarantee
 from foltr.secagg.messages import (
     REQUESTS,
     STAGES,
@@ -35,6 +36,7 @@ from foltr.secagg.messages import (
     Terms,
     context,
     from_set,
+    guaranteed,
     shape_of,
 )
 from foltr.types import Array
@@ -49,6 +51,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     registry: Registry
     round: int
     context: bytes
+    sizes: Guarantee  # derived from the registry
     vector: Array  # [P] of the ring
     done: int = 0  # stages answered
     channel: bytes = b""  # secret
@@ -69,9 +72,10 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def join(
-    id: int, identity: Ed25519PrivateKey, vector: Array, *, terms: Terms, registry: Registry, round: int
+    id: int, identity: Ed25519PrivateKey, vector: Array, *, terms: Terms, registry: Registry, round: int, ranker: bytes
 ) -> Client:
-    """A client at the beginning of a round; `vector` comes from `ring.encode`."""
+    """A client at the beginning of a round; `vector` comes from `privacy.release`, `ranker` is the SHA-256 digest of
+    the ranker that the update is relative to."""
     if vector.shape != (terms.length,) or vector.dtype != ring.dtype(terms.bits):
         raise SpecError(f"a vector of {vector.shape} {vector.dtype}; use {terms.length} values of {terms.bits} bits")
     if registry.keys.get(id) != identity.public_key().public_bytes_raw():
@@ -82,7 +86,8 @@ def join(
         terms=terms,
         registry=registry,
         round=round,
-        context=context(terms, round),
+        context=context(terms, registry, round, ranker),
+        sizes=guaranteed(terms, registry),
         vector=vector,
     )
 
@@ -137,13 +142,13 @@ def _neighbours(state: Client, body: messages.Neighbourhood) -> tuple[int, tuple
     known = state.registry
     flags = from_set(body.members, known)
     members = np.flatnonzero(flags)  # [clients] places in the registry
-    _at_least(state, len(members), state.terms.min_clients, "clients take part")
+    _at_least(state, len(members), state.sizes.min_clients, "clients take part")
     if not flags[known.places[state.id]]:
         raise SecureAggregationError(f"client {state.id} is asked for shares but is not among those who take part")
     place = int(np.searchsorted(members, known.places[state.id]))
     if graph.merkle_root(graph.merkle_leaf(state.advert), place, len(members), body.path) != body.root:
         raise SecureAggregationError(f"the keys of client {state.id} are not among those that order the circle")
-    shape = shape_of(state.terms, len(members))
+    shape = shape_of(state.terms, state.sizes, len(members))
     around = graph.neighbours(messages.view(body.members, body.root), len(members), shape.degree, place)
     return shape.threshold, tuple(known.clients[members[other]] for other in around)
 
@@ -217,7 +222,7 @@ def _agree(state: Client, body: messages.Survivors) -> tuple[Client, messages.Ag
         raise SecureAggregationError(f"client {state.id} sent its vector but is not among the survivors")
     if (survivors & ~from_set(state.members, state.registry)).any() or not around <= state.held.keys():
         raise SecureAggregationError(f"client {state.id}: among the survivors are clients that shared nothing")
-    _at_least(state, int(survivors.sum()), state.terms.min_clients, "clients survive")
+    _at_least(state, int(survivors.sum()), state.sizes.min_clients, "clients survive")
     _at_least(state, len(around), state.threshold, "neighbours survive")
     return msgspec.structs.replace(state, survivors=body.members), messages.agreement(state.view, body.members)
 

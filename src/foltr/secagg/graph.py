@@ -3,16 +3,27 @@
 Source: Bell et al. 2020: clients stand in a circle in random order, each is a neighbour of the degree / 2
 next ones on either side. Small rounds use the complete graph. Neighbours hold shares of a client's secrets.
 
-Of k neighbours at most c are corrupt and d drop out, except with the probability given to `degree_for`. Those who
-remain must reach the threshold, t <= k - d; and no honest neighbour opens two secrets of one client, so nobody can have
-t shares of both if 2 t > k + c. Hence k > 2 d + c. Both c and d are hypergeometric tails, computed exactly.
+The server is malicious. It has `colluders` among the members, and it chooses who drops out after it has seen the
+graph. With k neighbours and threshold t,
+
+1. nobody has t shares of both secrets of a client, because no honest neighbour opens both: 2 t > k + c, with c corrupt
+   neighbours at most;
+2. the sums of two parts of the circle cannot be opened apart. Clients that open shares hold masks with all of their
+   surviving neighbours, and t neighbours open each survivor. At both ends of a part that stood apart, the k / 2 + 1
+   places towards the other part would hold t - k / 2 corrupt clients or more: the two runs together 2 t - k.
+
+Both hold if no two runs of k / 2 + 1 places together hold more than c corrupt clients, with t = floor((k + c) / 2) + 1.
+There are fewer than n^2 / 2 pairs of runs, each a hypergeometric tail that is computed exactly. Who drops out by chance
+is the other side, t <= k - d, and decides only whether there is a sum. A complete graph has no parts; k = n - 1 and all
+colluders are neighbours.
 
 The order comes from a hash of all keys of the round: the root of a Merkle tree over the signed keys, in which every
 client checks its own place (Merkle 1987, with leaves and nodes hashed apart as in RFC 6962; the last node of an odd
-level moves up as it is).
+level moves up as it is). Whoever sends keys can try many orders offline, so `failure` is the work of an attacker and
+not the luck of a round: 2^-80 means 2^80 tries.
 
-Differs from the paper: exact tails in place of bounds; the server does not choose the order. The probabilities hold for
-a server that follows the protocol.
+Differs from the paper: exact tails in place of bounds; dropouts are the server's choice; the server does not choose
+the order.
 """
 
 from collections.abc import Sequence
@@ -26,9 +37,9 @@ import numpy as np
 
 from foltr.errors import SpecError
 from foltr.secagg.crypto import hkdf, masks
+from foltr.secagg.guarantee import Guarantee, fewest_survivors
 from foltr.types import Array
 
-FEWEST = 3  # of two, each would learn the other's vector from the sum
 COMPLETE = 100  # up to here the graph is complete: cheap, and it cannot be cut
 
 
@@ -38,50 +49,35 @@ class GraphShape(NamedTuple):
     corrupt: int  # of them, at most, that work for the server
 
 
-@lru_cache(maxsize=256)
-def degree_for(
-    clients: int, *, dropouts: float, corrupt: float, failure: float = 2**-40, stall: float = 2**-20
-) -> GraphShape:
-    """The sparsest graph. `failure`: probability that a vector is revealed; `stall`: probability that there is no sum
-    although at most the share `dropouts` of the clients dropped out."""
-    for name, share in (("dropouts", dropouts), ("corrupt", corrupt)):
-        if not 0 <= share < 1:
-            raise SpecError(f"{name}={share}; use a share from 0 to below 1")
-    if clients < FEWEST:
-        raise SpecError(f"{clients} clients; a sum needs at least {FEWEST}")
-    num_corrupt, num_dropouts = max_clients(corrupt, clients), max_clients(dropouts, clients)
-    for degree in range(2, clients - 1 if clients > COMPLETE else 0, 2):
-        shape = _sparse(clients, num_corrupt, num_dropouts, degree, Fraction(failure), Fraction(stall))
+@lru_cache(maxsize=2048)
+def degree_for(members: int, sizes: Guarantee, *, failure: float = 2**-80, stall: float = 2**-20) -> GraphShape:
+    """The sparsest graph of so many members of a cohort. `failure`: probability that one try of an order lets fewer
+    vectors be summed than promised; `stall`: probability that there is no sum although only so many drop out as the
+    cohort tolerates, and at random."""
+    if not sizes.min_clients <= members:
+        raise SpecError(f"{members} members; this federation demands {sizes.min_clients} or more")
+    for degree in range(2, members - 3 if members > COMPLETE else 0, 2):
+        shape = _sparse(members, sizes, degree, Fraction(failure), Fraction(stall))
         if shape is not None:
             return shape
-    return _complete(clients, num_corrupt, num_dropouts)
+    return _complete(members, sizes)
 
 
-def max_clients(share: float, clients: int) -> int:
-    return int(share * clients + 1e-9)  # a third of 9 is 3 in spite of rounding
-
-
-def _sparse(
-    clients: int, num_corrupt: int, num_dropouts: int, degree: int, failure: Fraction, stall: Fraction
-) -> GraphShape | None:
-    if clients * _all_marked(clients, num_corrupt + num_dropouts, degree // 2) > failure / 2:
-        return None
-    c = most_drawn(clients - 1, num_corrupt, degree, failure / (2 * clients))
-    d = most_drawn(clients - 1, num_dropouts, degree, stall / clients)
+def _sparse(members: int, sizes: Guarantee, degree: int, failure: Fraction, stall: Fraction) -> GraphShape | None:
+    c = most_drawn(members, min(sizes.colluders, members), degree + 2, failure / members**2)
+    d = most_drawn(members - 1, min(sizes.cohort - sizes.min_clients, members - 1), degree, stall / members)
     threshold = (degree + c) // 2 + 1
     return GraphShape(degree, threshold, c) if threshold <= degree - d else None
 
 
-def _complete(clients: int, num_corrupt: int, num_dropouts: int) -> GraphShape:
-    degree = clients - 1
-    c, d = min(num_corrupt, degree), min(num_dropouts, degree)
-    threshold = (degree + c) // 2 + 1
-    if threshold > degree - d:
+def _complete(members: int, sizes: Guarantee) -> GraphShape:
+    corrupt, needed = min(sizes.colluders, members - 1), fewest_survivors(members, sizes.colluders)
+    if needed > sizes.min_clients:
         raise SpecError(
-            f"{clients} clients cannot tolerate {num_dropouts} dropouts and {num_corrupt} corrupt ones; "
-            f"use more clients than 2 x dropouts + corrupt + 1 = {2 * num_dropouts + num_corrupt + 1}, or lower shares"
+            f"{members} clients cannot tolerate {members - sizes.min_clients} dropouts and {corrupt} corrupt ones; "
+            f"{needed} must survive: use more clients, or lower shares"
         )
-    return GraphShape(degree, threshold, c)
+    return GraphShape(members - 1, needed - 1, corrupt)
 
 
 def most_drawn(population: int, marked: int, drawn: int, odds: Fraction) -> int:
@@ -92,11 +88,6 @@ def most_drawn(population: int, marked: int, drawn: int, odds: Fraction) -> int:
         if beyond > allowed:
             return found
     return 0
-
-
-def _all_marked(clients: int, marked: int, length: int) -> Fraction:
-    """Probability that all clients at `length` given places are marked: only such a run can cut the circle."""
-    return Fraction(comb(marked, length), comb(clients, length))
 
 
 @lru_cache(maxsize=64)

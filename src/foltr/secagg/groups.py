@@ -2,8 +2,8 @@
 
 Source: the idea of So, Güler and Avestimehr, "Byzantine-resilient secure federated learning" (2020), and of
 He, Karimireddy and Jaggi, "Secure Byzantine-robust machine learning" (2020), in the simplest form: groups in the place
-of clients. L liars spoil at most L groups, so a median or trimmed mean of 2 L + 1 or more groups stays within the honest
-groups' range. Each client is in one group of a round, and the sum of its group is the only release about it.
+of clients. L liars spoil at most L groups, so a median or trimmed mean of 2 L + 1 or more groups stays within the
+honest groups' range. Each client is in one group of a round, and the sum of its group is the only release about it.
 
 `assign` is the public function from a seed to the groups: everybody computes them, nobody is told. A seed that the
 server or a client can choose lets it gather its colluders around a victim, so the seed follows from commitments that
@@ -74,9 +74,7 @@ def group_guarantee(registered: int, groups: int, *, dropouts: float, corrupt: f
 
 def group_terms(terms: Terms, registered: int, groups: int) -> Terms:
     """The terms of each group's sum: the share of corrupt ones is that of the worst group."""
-    sizes = group_guarantee(
-        registered, groups, dropouts=terms.dropouts, corrupt=terms.corrupt, failure=terms.failure
-    )
+    sizes = group_guarantee(registered, groups, dropouts=terms.dropouts, corrupt=terms.corrupt, failure=terms.failure)
     return msgspec.structs.replace(terms, corrupt=sizes.colluders / sizes.cohort)
 
 

@@ -6,6 +6,10 @@ every colluder is counted into the half that is asked. A client demands that mem
 `min_clients`, so the colluders' vectors subtracted, `honest` vectors remain. Clients derive these numbers from their
 own registry; they never take them from a request.
 
+A secret that is shared among all others comes back from t shares, and nobody can have t shares of both secrets of a
+client if 2 t > (cohort - 1) + colluders; the `min_clients` - 1 others that remain must be t or more (`graph`). So 3 and
+4 clients with one colluder demand all of them, and larger federations (1 - `dropouts`) of the cohort.
+
 A client's noise is a share for `honest` contributors: the colluders' shares are known to the server.
 """
 
@@ -35,7 +39,7 @@ def guarantee(registered: int, *, dropouts: float, corrupt: float) -> Guarantee:
         raise SpecError(f"{registered} clients; a sum needs at least {FEWEST}")
     cohort = registered if registered <= LARGEST_COHORT else registered // 2
     colluders = max(1, math.ceil(corrupt * registered - _ROUNDING))
-    min_clients = max(FEWEST, cohort - math.ceil(dropouts * cohort - _ROUNDING))
+    min_clients = _min_clients(cohort, dropouts, colluders)
     honest = min_clients - colluders
     if honest < 2:
         raise SpecError(
@@ -43,3 +47,20 @@ def guarantee(registered: int, *, dropouts: float, corrupt: float) -> Guarantee:
             f"{max(honest, 0)} honest in a sum; use more clients, or lower shares of dropouts and corrupt ones"
         )
     return Guarantee(cohort, min_clients, colluders, honest)
+
+
+def fewest_survivors(members: int, colluders: int) -> int:
+    """Of so many members who all hold shares of each other's secrets: fewer survivors could open nothing."""
+    return (members - 1 + min(colluders, members - 1)) // 2 + 2
+
+
+def _min_clients(cohort: int, dropouts: float, colluders: int) -> int:
+    """Dropouts are rounded up, so that a fraction of a client is one; but not above what the masks allow."""
+    wanted, needed = max(FEWEST, cohort - math.ceil(dropouts * cohort - _ROUNDING)), fewest_survivors(cohort, colluders)
+    stated = int(dropouts * cohort + _ROUNDING)
+    if needed > cohort - stated:
+        raise SpecError(
+            f"{cohort} clients cannot tolerate {stated} dropouts and {colluders} corrupt ones: {needed} must survive; "
+            f"use more clients, or lower shares of dropouts and corrupt ones"
+        )
+    return max(wanted, needed)

@@ -10,16 +10,19 @@ Differs from the paper: all parties share one memory, so the process sees everyt
 from collections.abc import Callable, Collection, Generator, Mapping
 from typing import Literal, TypeAlias, TypeVar
 
+import numpy as np
+
 from foltr.errors import SecureAggregationError, SpecError
 from foltr.secagg.client import Client, answer, join
 from foltr.secagg.crypto import new_identity
-from foltr.secagg.graph import FEWEST
-from foltr.secagg.messages import STAGES, Direction, Stage, Terms, registry
-from foltr.secagg.ring import Ring, decode, encode
+from foltr.secagg.guarantee import FEWEST
+from foltr.secagg.messages import STAGES, Direction, Stage, Terms, new_federation, registry
+from foltr.secagg.ring import Ring, decode, encode, largest
 from foltr.secagg.server import Replies, Requests, Sum, aggregate
 from foltr.types import Array
 
 MAX_CLIENTS = 200  # a round of so many takes some seconds
+_NO_RANKER = bytes(32)  # the rows are no updates of a model
 _DROPOUTS = 0.1  # share of the clients that a round tolerates to lose by default
 Mutation: TypeAlias = Callable[[Stage, Direction, int, bytes], bytes]
 Result = TypeVar("Result")
@@ -42,7 +45,7 @@ def secure_sum(
         raise SecureAggregationError(f"dropped = {sorted(lost)}; use numbers from 0 to {clients - 1}")
     try:
         found = _run(rows, Ring(clients, bits, fraction), lost, round)
-    except SpecError as problem:  # a value that does not fit, or more dropouts than a round can stand
+    except SpecError as problem:  # more dropouts than a round can stand, or no such ring
         raise SecureAggregationError(f"secure aggregation of {clients} clients: {problem}") from None
     return decode(found.total, Ring(clients, bits, fraction))
 
@@ -50,16 +53,31 @@ def secure_sum(
 def _run(rows: Array, ring: Ring, lost: set[int], round: int) -> Sum:
     """One round with fresh identities."""
     clients, length = rows.shape
-    terms = Terms("one process", length, bits=ring.bits, dropouts=max(_DROPOUTS, len(lost) / clients))
+    _require_fit(rows, ring)
+    dropouts, bound = max(_DROPOUTS, len(lost) / clients), largest(ring) / 2**ring.fraction
+    terms = Terms(new_federation(), length, ring.bits, ring.fraction, clip=bound, dropouts=dropouts)
     identities, server = [new_identity() for _ in rows], new_identity()
     keys = {client: one.public_key().public_bytes_raw() for client, one in enumerate(identities)}
     known = registry(server.public_key().public_bytes_raw(), keys)
+    vectors = encode(rows, ring)
     states = {
-        client: join(client, one, encode(rows[client], ring), terms=terms, registry=known, round=round)
+        client: join(client, one, vectors[client], terms=terms, registry=known, round=round, ranker=_NO_RANKER)
         for client, one in enumerate(identities)
     }
-    asking = aggregate(range(clients), terms=terms, registry=known, identity=server, round=round)
+    asking = aggregate(range(clients), terms=terms, registry=known, identity=server, round=round, ranker=_NO_RANKER)
     return run_in_memory(asking, states, drop={"mask": lost})
+
+
+def _require_fit(rows: Array, ring: Ring) -> None:
+    """A deployed client sends what saturates; here nothing is hidden, and a cut row would be a silent fault."""
+    if not np.isfinite(rows).all():
+        raise SecureAggregationError("a value to add up is not finite; clip or drop it before encoding")
+    bound = largest(ring) / 2**ring.fraction
+    if (np.abs(rows) > bound).any():
+        raise SecureAggregationError(
+            f"a value of {np.abs(rows).max():g} is too large: {ring.clients} clients in {ring.bits} bits with "
+            f"fraction={ring.fraction} allow {bound:g}; clip, lower fraction or use 64 bits"
+        )
 
 
 def run_in_memory(

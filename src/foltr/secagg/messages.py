@@ -1,13 +1,17 @@
 """What server and clients agree on before any round, and the messages of a round.
 
-Terms are the parameters of the sum, a registry holds the identities. A client never takes these from a request: a
-server that could set the threshold could read every vector.
+Terms are the parameters of the sum and of the noise in it, a registry holds the identities. A client never takes these
+from a request: a server that could set the threshold could read every vector. The smallest sum, the threshold and the
+share of noise follow from them (`guaranteed`). All of it, and the digest of the round's ranker, is hashed into the
+context of every key and signature, so that clients who were told different things cannot be summed.
 
 Messages are msgpack envelopes, each signed by its sender for one round, stage, direction and client.
 
 Differs from the paper: the server signs as well, so that nobody on the network can change a request.
 """
 
+import math
+import os
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Annotated, Literal, NamedTuple, TypeVar
@@ -18,33 +22,46 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from foltr.errors import SecureAggregationError, SpecError
 from foltr.secagg.crypto import between, label, signed_by
-from foltr.secagg.graph import FEWEST, GraphShape, degree_for
+from foltr.secagg.graph import GraphShape, degree_for
+from foltr.secagg.guarantee import Guarantee, guarantee
+from foltr.secagg.ring import Ring, require_range
 from foltr.types import Array
 
 PROTOCOL = "foltr-secagg"
-VERSION = 1
+VERSION = 2
 Share = Annotated[float, msgspec.Meta(ge=0, lt=1)]
 
 
 class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The same for all clients of a federation."""
 
-    federation: str
+    federation: str  # random: `new_federation`
     length: int  # numbers in a vector
     bits: Literal[32, 64] = 32
-    min_clients: int = FEWEST  # fewest clients whose sum may be opened
-    dropouts: Share = 0.1  # of the clients, at any stages together
-    corrupt: Share = 0.1  # of the clients, working for the server
-    failure: Share = 2**-40  # probability that a vector is revealed
+    fraction: int = 16  # binary digits behind the point
+    clip: float = 1.0  # L2 norm of an update
+    noise_multiplier: float = 0.0  # standard deviation of the noise of all honest shares over the clip; 0: no noise
+    dropouts: Share = 0.1  # of a cohort, at any stages together
+    corrupt: Share = 0.1  # of all registered clients, working for the server
+    failure: Share = 2**-80  # probability that one try of a graph lets fewer be summed than promised
     stall: Share = 2**-20  # probability of no sum within the tolerated dropouts
 
     def __post_init__(self) -> None:
+        if len(self.federation) != 32 or not set(self.federation) <= set("0123456789abcdef"):
+            raise SpecError(f"federation={self.federation!r}; use an identifier from secagg.messages.new_federation()")
         if self.length < 1:
             raise SpecError(f"length={self.length}; a vector has at least one number")
-        if self.min_clients < FEWEST:
-            raise SpecError(
-                f"min_clients={self.min_clients}; use {FEWEST} or more: of two, each would learn the other's vector"
-            )
+        if not 0 <= self.fraction < self.bits:
+            raise SpecError(f"fraction={self.fraction}; use 0 to {self.bits - 1} binary digits of {self.bits}")
+        if not (0 < self.clip < math.inf and 0 <= self.noise_multiplier < math.inf):
+            raise SpecError(f"clip={self.clip}, noise_multiplier={self.noise_multiplier}; use finite numbers, clip > 0")
+        if not 0 < self.failure < 1 or not 0 < self.stall < 1:
+            raise SpecError(f"failure={self.failure}, stall={self.stall}; use probabilities between 0 and 1")
+
+
+def new_federation() -> str:
+    """A random identifier: no message or ledger entry of one federation counts in another."""
+    return os.urandom(16).hex()
 
 
 class Registry(NamedTuple):
@@ -54,6 +71,7 @@ class Registry(NamedTuple):
     keys: dict[int, bytes]  # by client
     clients: tuple[int, ...]  # sorted
     places: dict[int, int]  # of each client in that order
+    digest: bytes  # of all of it
 
 
 def registry(server: bytes, keys: Mapping[int, bytes]) -> Registry:
@@ -67,17 +85,37 @@ def registry(server: bytes, keys: Mapping[int, bytes]) -> Registry:
             raise SecureAggregationError(f"client {client} has the identity of {other}; every party needs its own key")
         names[key] = client
     clients = tuple(sorted(keys))
-    return Registry(server, dict(keys), clients, {client: place for place, client in enumerate(clients)})
+    listed = [part for client in clients for part in (client, keys[client])]
+    digest = sha256(label("registry", server, *listed)).digest()
+    return Registry(server, dict(keys), clients, {client: place for place, client in enumerate(clients)}, digest)
 
 
-def shape_of(terms: Terms, clients: int) -> GraphShape:
-    """The neighbour graph of a round with so many clients."""
-    return degree_for(clients, dropouts=terms.dropouts, corrupt=terms.corrupt, failure=terms.failure, stall=terms.stall)
+def guaranteed(terms: Terms, known: Registry) -> Guarantee:
+    """The sizes of a federation, derived from public numbers alone; refuses terms whose sums could overflow."""
+    sizes = guarantee(len(known.clients), dropouts=terms.dropouts, corrupt=terms.corrupt)
+    require_range(ring_of(terms, sizes), clip=terms.clip, multiplier=terms.noise_multiplier, honest=sizes.honest)
+    return sizes
 
 
-def context(terms: Terms, round: int) -> bytes:
-    """Goes into every key and every signature, so that no message of one round is valid in another. 32 bytes"""
-    return sha256(label(PROTOCOL, VERSION, terms.federation, round, msgspec.msgpack.encode(terms))).digest()
+def ring_of(terms: Terms, sizes: Guarantee) -> Ring:
+    return Ring(sizes.cohort, terms.bits, terms.fraction)
+
+
+def shape_of(terms: Terms, sizes: Guarantee, members: int) -> GraphShape:
+    """The neighbour graph of a round with so many members."""
+    return degree_for(members, sizes, failure=terms.failure, stall=terms.stall)
+
+
+def context(terms: Terms, known: Registry, round: int, ranker: bytes) -> bytes:
+    """Goes into every key and every signature: a message is valid in one round, under one set of terms, one registry
+    and one ranker. `ranker`: the SHA-256 digest of the round's ranker. 32 bytes"""
+    if len(ranker) != 32:
+        raise SpecError(f"the digest of a ranker has {len(ranker)} bytes; use the 32 of SHA-256")
+    if not 0 <= round < 2**63:
+        raise SpecError(f"round={round}; use numbers from 0")
+    sizes = guaranteed(terms, known)
+    parts = (msgspec.msgpack.encode(terms), known.digest, *sizes, round, ranker)
+    return sha256(label(PROTOCOL, VERSION, terms.federation, *parts)).digest()
 
 
 def to_set(clients: Iterable[int], known: Registry) -> bytes:

@@ -2,11 +2,16 @@
 
 Source: Bonawitz et al. 2017. A value v is sent as the whole part of v * 2^fraction, rounded towards zero: no
 coordinate grows, so a clipped norm stays within its bound. The sum of all clients must fit: each may use the
-`clients`-th part of the range.
+`clients`-th part of the range, and beyond that a value saturates. A client that refused to send a large value would
+tell the server something about it, so no refusal depends on data; a value that is no number is sent as zero.
 
-Differs from the paper: nothing.
+The noise must fit as well. n clients, each with a share for h of them, add up to n clip and a noise of standard
+deviation z clip sqrt(n / h). `require_range` wants room for six standard deviations, once, when terms are agreed.
+
+Differs from the paper: the noise has room.
 """
 
+import math
 from typing import Literal
 
 import msgspec
@@ -14,6 +19,8 @@ import numpy as np
 
 from foltr.errors import SpecError
 from foltr.types import Array
+
+_DEVIATIONS = 6  # of the noise; beyond once in 5 x 10^8
 
 
 class Ring(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -35,20 +42,27 @@ def largest(ring: Ring) -> int:
     return (2 ** (ring.bits - 1) - 1) // ring.clients
 
 
-def encode(values: Array, ring: Ring) -> Array:
-    """Values [P] as unsigned integers [P] of the ring."""
-    if not np.isfinite(values).all():
-        raise SpecError("a value to add up is not finite; clip or drop it before encoding")
-    whole = np.trunc(np.ldexp(np.asarray(values, np.float64), ring.fraction))  # a shift of the exponent: exact
-    fits = np.abs(whole) < 2.0**63
-    steps = np.where(fits, whole, 0).astype(np.int64)
-    if not fits.all() or (np.abs(steps) > largest(ring)).any():  # integers: doubles would round the bound
-        bound = largest(ring) / 2**ring.fraction
+def require_range(ring: Ring, *, clip: float, multiplier: float, honest: int) -> None:
+    """Refuses a ring in which a sum of so many clipped updates and their noise could change its sign."""
+    needed = ring.clients * clip + _DEVIATIONS * multiplier * clip * math.sqrt(ring.clients / honest)
+    room = (2 ** (ring.bits - 1) - 1) / 2**ring.fraction
+    if not needed <= room:
+        advice = "lower fraction or use 64 bits (recommended)" if ring.bits == 32 else "lower fraction"
         raise SpecError(
-            f"a value of {np.abs(values).max():g} is too large: {ring.clients} clients in {ring.bits} bits with "
-            f"fraction={ring.fraction} allow {bound:g}; clip, lower fraction or use 64 bits"
+            f"a sum of {ring.clients} clients with clip {clip:g} and noise multiplier {multiplier:g} reaches "
+            f"{needed:g}; {ring.bits} bits with fraction={ring.fraction} hold {room:g}: {advice}"
         )
-    return steps.astype(dtype(ring.bits))
+
+
+def encode(values: Array, ring: Ring) -> Array:
+    """Values [P] as unsigned integers [P] of the ring; what does not fit saturates, what is no number is zero."""
+    numbers = np.nan_to_num(np.asarray(values, np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)
+    with np.errstate(over="ignore"):
+        whole = np.trunc(np.ldexp(numbers, ring.fraction))  # a shift of the exponent: exact
+    inside = np.abs(whole) < 2.0**63
+    bound = largest(ring)
+    steps = np.clip(np.where(inside, whole, 0).astype(np.int64), -bound, bound)  # integers: doubles would round
+    return np.where(inside, steps, np.sign(whole).astype(np.int64) * bound).astype(dtype(ring.bits))
 
 
 def decode(total: Array, ring: Ring) -> Array:

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from foltr.errors import SecureAggregationError, SpecError
 from foltr.secagg import crypto, graph, messages, ring, shamir
+from foltr.secagg.guarantee import Guarantee
 from foltr.secagg.messages import (
     Address,
     Body,
@@ -29,6 +30,7 @@ from foltr.secagg.messages import (
     Stage,
     Terms,
     context,
+    guaranteed,
     receive,
     send,
     shape_of,
@@ -82,23 +84,25 @@ class _Opened(NamedTuple):
 
 
 def aggregate(
-    clients: Iterable[int], *, terms: Terms, registry: Registry, identity: Ed25519PrivateKey, round: int
+    clients: Iterable[int], *, terms: Terms, registry: Registry, identity: Ed25519PrivateKey, round: int, ranker: bytes
 ) -> Generator[Requests, Replies, Sum]:
     """The exact sum of the clients' vectors; or a SecureAggregationError, and nothing is revealed."""
-    cohort = _cohort(clients, registry)
-    post = _Post(context(terms, round), round, registry, identity, dict.fromkeys(cohort, 0), dict.fromkeys(cohort, 0))
+    sizes = guaranteed(terms, registry)
+    cohort = _cohort(clients, registry, sizes)
+    seal = context(terms, registry, round, ranker)
+    post = _Post(seal, round, registry, identity, dict.fromkeys(cohort, 0), dict.fromkeys(cohort, 0))
     adverts = yield from _ask(post, "advertise", {client: messages.Start() for client in cohort})
     keys = _distinct(_read(post, "advertise", adverts, messages.Keys))
-    _at_least(len(keys), terms.min_clients, "clients sent keys")
+    _at_least(len(keys), sizes.min_clients, "clients sent keys")
 
-    circle, neighbourhoods = _neighbourhoods(adverts, terms, registry)
+    circle, neighbourhoods = _neighbourhoods(adverts, terms, sizes, registry)
     shares = _read(post, "share", (yield from _ask(post, "share", neighbourhoods)), messages.Shares)
     _check_sizes(shares, circle)
     _check_circle(shares, shares, circle, "shared their secrets")
 
     masked = _read(post, "mask", (yield from _ask(post, "mask", _deliveries(shares, circle))), messages.Masked)
     vectors = {client: _vector(client, body, terms, circle) for client, body in masked.items()}
-    _at_least(len(vectors), terms.min_clients, "clients sent their vectors")
+    _at_least(len(vectors), sizes.min_clients, "clients sent their vectors")
     _check_circle(shares, vectors, circle, "sent their vectors")
 
     survivors = to_set(vectors, registry)
@@ -114,13 +118,13 @@ def aggregate(
     return Sum(_unmasked(opened), tuple(vectors), post.up, post.down)
 
 
-def _cohort(clients: Iterable[int], registry: Registry) -> list[int]:
+def _cohort(clients: Iterable[int], registry: Registry, sizes: Guarantee) -> list[int]:
     cohort = sorted(set(clients))
     unknown = [client for client in cohort if client not in registry.keys]
     if unknown:
         raise SpecError(f"clients {unknown[:5]} are not in the registry; register their identities first")
-    if len(cohort) < graph.FEWEST:
-        raise SpecError(f"{len(cohort)} clients; a secure sum needs {graph.FEWEST} or more")
+    if len(cohort) < sizes.min_clients:
+        raise SpecError(f"{len(cohort)} clients; a sum of this federation needs {sizes.min_clients} or more")
     return cohort
 
 
@@ -138,10 +142,10 @@ def _distinct(keys: dict[int, messages.Keys]) -> dict[int, messages.Keys]:
 
 
 def _neighbourhoods(
-    adverts: Mapping[int, bytes], terms: Terms, registry: Registry
+    adverts: Mapping[int, bytes], terms: Terms, sizes: Guarantee, registry: Registry
 ) -> tuple[Circle, dict[int, messages.Neighbourhood]]:
     members = list(adverts)
-    shape = shape_of(terms, len(members))
+    shape = shape_of(terms, sizes, len(members))
     levels = graph.merkle_levels([graph.merkle_leaf(advert) for advert in adverts.values()])
     root, bits = levels[-1][0], to_set(members, registry)
     view = messages.view(bits, root)

@@ -31,8 +31,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from foltr.errors import SecureAggregationError, SpecError
 from foltr.secagg import crypto, ring
 from foltr.secagg.crypto import label
-from foltr.secagg.guarantee import FEWEST
 from foltr.secagg.groups import assign
+from foltr.secagg.guarantee import FEWEST
 from foltr.secagg.messages import Body, Registry, Terms, from_set
 from foltr.secagg.ring import Ring
 from foltr.types import Array
@@ -230,9 +230,7 @@ def contribute(
     return msgspec.msgpack.encode(Contribution(claim, *sealed))
 
 
-def box_key(
-    shared: bytes, context: bytes, client: int, index: int, ephemeral: bytes, aggregator: Aggregator
-) -> bytes:
+def box_key(shared: bytes, context: bytes, client: int, index: int, ephemeral: bytes, aggregator: Aggregator) -> bytes:
     """The key of one sealed share; `index` is the aggregator's."""
     return crypto.hkdf(shared, info=label(PROTOCOL, "share", context, client, index, ephemeral, aggregator.sealing))
 

@@ -52,7 +52,7 @@ class SignFlip(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
 
 
 class Unbounded(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="unbounded"):
-    """Every attacker sends its delta negated, with a length of its own choice: where sums are secret, nobody sees it."""
+    """Every attacker sends its delta negated, with a length of its choice: where sums are secret, nobody sees it."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"updates"})
     num_attackers: NumAttackers = 0

@@ -15,12 +15,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from foltr.secagg.client import Client, join
 from foltr.secagg.crypto import new_identity, signed_by
 from foltr.secagg.in_process import run_in_memory
-from foltr.secagg.messages import Direction, Stage, Terms, registry, shape_of
+from foltr.secagg.messages import Direction, Stage, Terms, guaranteed, new_federation, registry, shape_of
 from foltr.secagg.ring import Ring, encode
 from foltr.secagg.server import Sum, aggregate
 from foltr.types import Array
 
 PARAMETERS = 136
+RANKER = bytes(32)
 SIZES = (1_000, 10_000)
 _USUAL, _SMOKE = (1_000,), (50,)
 
@@ -31,21 +32,21 @@ def measure_secagg(*, smoke: bool = False, sizes: tuple[int, ...] | None = None)
 
 
 def _round(clients: int) -> dict[str, float]:
-    terms, ring = Terms("speed", PARAMETERS), Ring(clients=clients)
+    terms, ring = Terms(new_federation(), PARAMETERS), Ring(clients=clients)
     vectors = encode(np.sin(np.arange(clients * PARAMETERS, dtype=float)).reshape(clients, PARAMETERS), ring)
     members, server = _federation(terms, vectors)
     dropped, timer = set(range(0, clients, 10)), ClientTimer(clients - 1)
     known = members[0].registry
     began, worked = time.perf_counter(), time.process_time()
     found = run_in_memory(
-        aggregate(range(clients), terms=terms, registry=known, identity=server, round=1),
+        aggregate(range(clients), terms=terms, registry=known, identity=server, round=1, ranker=RANKER),
         members,
         drop={"mask": dropped},
         mutate=timer,
     )
     seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - worked
     _check(found, vectors, dropped)
-    shape = shape_of(terms, clients)
+    shape = shape_of(terms, guaranteed(terms, known), clients)
     return {
         "seconds": seconds,
         "cpu_seconds": cpu_seconds,  # other programs share the machine
@@ -63,7 +64,7 @@ def _federation(terms: Terms, vectors: Array) -> tuple[dict[int, Client], Ed2551
     keys = {client: one.public_key().public_bytes_raw() for client, one in enumerate(identities)}
     known = registry(server.public_key().public_bytes_raw(), keys)
     return {
-        client: join(client, one, vectors[client], terms=terms, registry=known, round=1)
+        client: join(client, one, vectors[client], terms=terms, registry=known, round=1, ranker=RANKER)
         for client, one in enumerate(identities)
     }, server
 

@@ -125,7 +125,7 @@ def _combined(task: Task, federation: Federated, size: int) -> Any:
         )  # fmt: skip
     if mean is not _weighted_mean:
         return lambda deltas, weights, _version: mean(deltas, weights)
-    kind = partial(compiled_aggregator(federation.aggregator), num_byzantine=num_byzantine)
+    kind: Any = partial(compiled_aggregator(federation.aggregator), num_byzantine=num_byzantine)
     if federation.defend_on_detection:
         kind = detector.defended(
             compiled_aggregator(federation.aggregator), compiled_aggregator("fedavg"), (federation.clients, size),

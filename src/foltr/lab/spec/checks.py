@@ -60,8 +60,8 @@ def _check_pairs(setting: Setting) -> str:
     if learner.message == "delta" and getattr(setting.ranker, "flat_start", False):
         return 'ranker.activation = "relu" starts at zero, where the gradient of pdgd vanishes; use "sigmoid"'
     return _first(setting, federation, (
-        _check_cohort, _check_groups, _check_sharing, _check_defence, _check_privacy, _check_unlearning, _check_audit, _check_personal,
-        _check_objective,
+        _check_cohort, _check_groups, _check_sharing, _check_defence, _check_privacy, _check_unlearning, _check_audit,
+        _check_personal, _check_objective,
     ))  # fmt: skip
 
 
