@@ -4,19 +4,20 @@ Sources: Bonawitz et al. 2017, figure 4; Bell et al. 2020. A client sends
 
     y = x + PRG(seed) + sum over neighbours of +-PRG(agreement of the two mask keys)      modulo 2^bits
 
-and gives each neighbour a share of `seed` and of its mask key. It trusts no request: it refuses one of another round,
-one out of order or repeated, keys that are not signed by those whom the graph makes its neighbours, a key under two
-names, too few neighbours or survivors, and it opens one kind of share of each neighbour only, after a threshold of
-neighbours has signed the same set of survivors. Whoever stores a state must replace it before the reply leaves.
+and gives each neighbour a share of `seed` and of its mask key. It trusts no request: `rules` has its decisions. Who may
+be a member, how many must be, the neighbours and the threshold follow from the registry, the terms and a hash of all
+keys of the round. It opens one kind of share of each neighbour, after a threshold of neighbours has signed the same set
+of survivors. A neighbour whose key or share is unusable counts as absent, and the signed reply says so: an empty entry
+where the server had sent one. `federation.participant` stores states; nothing else may answer a stage twice.
 
 Differs from the paper: the request to open names no shares; which kind is opened follows from the signed set alone. A
 client opens the self mask of a neighbour only if that proves that it masked with the client: otherwise a server could
-tell the neighbour that those who will open it are absent, and leave it with hardly any mask.
-
-These checks are not a proof: the protocol is claimed against an honest-but-curious server only.
+tell the neighbour that those who will open it are absent, and leave it with hardly any mask. A client signs no set with
+a neighbour in it that it did not mask with. Shares follow from the client's secrets and the graph.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -24,7 +25,7 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from foltr.errors import SecureAggregationError, SpecError
-from foltr.secagg import crypto, graph, messages, ring, shamir
+from foltr.secagg import crypto, graph, messages, ring, rules, shamir
 from foltr.secagg.guarantee import Guarantee
 from foltr.secagg.messages import (
     REQUESTS,
@@ -34,9 +35,11 @@ from foltr.secagg.messages import (
     Registry,
     Stage,
     Terms,
+    cohort_of,
     context,
     from_set,
     guaranteed,
+    set_of,
     shape_of,
 )
 from foltr.types import Array
@@ -52,6 +55,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     round: int
     context: bytes
     sizes: Guarantee  # derived from the registry
+    cohort: frozenset[int]  # whose turn it is
+    most_bytes: int  # of a request
     vector: Array  # [P] of the ring
     done: int = 0  # stages answered
     channel: bytes = b""  # secret
@@ -80,6 +85,9 @@ def join(
         raise SpecError(f"a vector of {vector.shape} {vector.dtype}; use {terms.length} values of {terms.bits} bits")
     if registry.keys.get(id) != identity.public_key().public_bytes_raw():
         raise SpecError(f"client {id} is not in the registry with this identity; register its public key first")
+    sizes = guaranteed(terms, registry)
+    if id not in (cohort := cohort_of(registry, sizes, round)):
+        raise SpecError(f"it is not the turn of client {id} in round {round}; join the next one")
     return Client(
         id=id,
         identity=identity,
@@ -87,7 +95,9 @@ def join(
         registry=registry,
         round=round,
         context=context(terms, registry, round, ranker),
-        sizes=guaranteed(terms, registry),
+        sizes=sizes,
+        cohort=cohort,
+        most_bytes=messages.most_bytes(terms, sizes),
         vector=vector,
     )
 
@@ -99,6 +109,10 @@ def answer(state: Client, request: bytes) -> tuple[Client, bytes]:
             f"client {state.id} has answered every stage of round {state.round}; begin another"
         )
     stage = STAGES[state.done]
+    if len(request) > state.most_bytes:
+        raise SecureAggregationError(
+            f"client {state.id}: a request of {len(request)} bytes; {state.most_bytes} at most"
+        )
     body = messages.receive(request, _address(state, "request", stage), state.registry.server, REQUESTS[stage])
     state, reply = _HANDLERS[stage](state, body)
     sent = messages.send(state.identity, _address(state, "reply", stage), reply)
@@ -108,6 +122,14 @@ def answer(state: Client, request: bytes) -> tuple[Client, bytes]:
 
 def _address(state: Client, direction: Direction, stage: Stage, client: int | None = None) -> Address:
     return Address(state.context, state.round, direction, stage, state.id if client is None else client)
+
+
+def _require(state: Client, holds: bool, what: str) -> None:
+    if not holds:
+        raise SecureAggregationError(f"client {state.id}: {what}; nothing is sent")
+
+
+# --- advertise, share -----------------------------------------------------------------------------------------------
 
 
 def _advertise(state: Client, _: messages.Start) -> tuple[Client, messages.Keys]:
@@ -123,60 +145,78 @@ def _own_keys(state: Client) -> messages.Keys:
 
 def _share(state: Client, body: messages.Neighbourhood) -> tuple[Client, messages.Shares]:
     threshold, neighbours = _neighbours(state, body)
-    keys = _neighbours_keys(state, neighbours, body.keys)
-    private = crypto.agreement_key(state.channel)
+    _as_many(state, len(body.keys), neighbours, "keys")
+    keys = _usable(state, dict(zip(neighbours, body.keys, strict=True)))
+    shared = _agreements(state, keys)
+    _require(
+        state,
+        rules.enough_holders(len(shared), threshold),
+        f"{len(shared)} neighbours have usable keys, at least {threshold} are needed",
+    )
     state = msgspec.structs.replace(
         state,
         threshold=threshold,
         members=body.members,
         view=messages.view(body.members, body.root),
         neighbours=neighbours,
-        mask_keys={other: key.mask for other, key in keys.items()},
-        shared={other: crypto.agree(private, key.channel) for other, key in keys.items()},
+        mask_keys={other: keys[other].mask for other in shared},
+        shared=shared,
     )
     return state, _sealed_shares(state)
 
 
 def _neighbours(state: Client, body: messages.Neighbourhood) -> tuple[int, tuple[int, ...]]:
     """The threshold and the neighbours, computed and not taken from the request."""
-    known = state.registry
-    flags = from_set(body.members, known)
-    members = np.flatnonzero(flags)  # [clients] places in the registry
-    _at_least(state, len(members), state.sizes.min_clients, "clients take part")
-    if not flags[known.places[state.id]]:
-        raise SecureAggregationError(f"client {state.id} is asked for shares but is not among those who take part")
-    place = int(np.searchsorted(members, known.places[state.id]))
-    if graph.merkle_root(graph.merkle_leaf(state.advert), place, len(members), body.path) != body.root:
-        raise SecureAggregationError(f"the keys of client {state.id} are not among those that order the circle")
-    shape = shape_of(state.terms, state.sizes, len(members))
-    around = graph.neighbours(messages.view(body.members, body.root), len(members), shape.degree, place)
-    return shape.threshold, tuple(known.clients[members[other]] for other in around)
+    known, sizes = state.registry, state.sizes
+    places = np.flatnonzero(from_set(body.members, known))  # [members] in the registry
+    members = set_of(body.members, known)
+    _require(state, rules.takes_part(state.id, members), "it is asked for shares but is not among those who take part")
+    _require(state, rules.in_cohort(members, state.cohort), "clients take part whose turn it is not")
+    enough = rules.enough_members(len(members), sizes.min_clients)
+    _require(state, enough, f"{len(members)} clients take part, at least {sizes.min_clients} are needed")
+    place = int(np.searchsorted(places, known.places[state.id]))
+    root = graph.merkle_root(graph.merkle_leaf(state.advert), place, len(places), body.path)
+    _require(state, rules.own_keys_counted(body.root, root), "its keys are not among those that order the circle")
+    shape = shape_of(state.terms, sizes, len(places))
+    around = graph.neighbours(messages.view(body.members, body.root), len(places), shape.degree, place)
+    return shape.threshold, tuple(known.clients[places[other]] for other in around)
 
 
-def _neighbours_keys(state: Client, neighbours: tuple[int, ...], adverts: list[bytes]) -> dict[int, messages.Keys]:
-    """Every key is signed by its neighbour and belongs to nobody else."""
-    if len(adverts) != len(neighbours):
-        raise SecureAggregationError(f"client {state.id} was sent {len(adverts)} keys, expected {len(neighbours)}")
+def _usable(state: Client, adverts: dict[int, bytes]) -> dict[int, messages.Keys]:
+    """The keys that are signed by their neighbour and belong to nobody else; the others count as absent."""
     found: dict[int, messages.Keys] = {}
-    seen = set(msgspec.structs.astuple(_own_keys(state)))
-    for other, advert in zip(neighbours, adverts, strict=True):
+    for other, advert in adverts.items():
         address = _address(state, "reply", "advertise", other)
-        found[other] = messages.receive(advert, address, state.registry.keys[other], messages.Keys)
-        for key in msgspec.structs.astuple(found[other]):
-            if key in seen:
-                raise SecureAggregationError(f"client {state.id} sees a key of client {other} a second time")
-            seen.add(key)
+        with suppress(SecureAggregationError):
+            found[other] = messages.receive(advert, address, state.registry.keys[other], messages.Keys)
+    own = msgspec.structs.astuple(_own_keys(state))
+    usable = rules.usable_keys(own, {other: msgspec.structs.astuple(key) for other, key in found.items()})
+    return {other: key for other, key in found.items() if other in usable}
+
+
+def _agreements(state: Client, keys: dict[int, messages.Keys]) -> dict[int, bytes]:
+    """The secrets of the channels; a key that agrees with everybody is not used."""
+    private, found = crypto.agreement_key(state.channel), {}
+    for other, key in keys.items():
+        if crypto.usable(key.mask):
+            with suppress(SecureAggregationError):
+                found[other] = crypto.agree(private, key.channel)
     return found
 
 
 def _sealed_shares(state: Client) -> messages.Shares:
-    num_shares = len(state.neighbours)
-    of_mask = shamir.share(state.mask, state.threshold, num_shares)
-    of_seed = shamir.share(state.seed, state.threshold, num_shares)
+    """The polynomials follow from the client's secrets and the graph, and so do the sealing keys: whoever answers
+    twice seals the same shares under the same keys, or other shares under other keys."""
+    num_shares, drawn = len(state.neighbours), crypto.hkdf(state.channel, info=state.context + state.view)
+    of_mask = shamir.share(state.mask, state.threshold, num_shares, crypto.stream(drawn, b"mask"))
+    of_seed = shamir.share(state.seed, state.threshold, num_shares, crypto.stream(drawn, b"seed"))
     sealed, commitments = [], []
     for other, mask, seed in zip(state.neighbours, of_mask, of_seed, strict=True):
-        key = crypto.derive(state.shared[other], state.context, state.id, other, "shares")
-        sealed.append(crypto.encrypt(key, mask + seed, state.context))
+        if other in state.shared:
+            key = crypto.derive(state.shared[other], state.view, state.id, other, "shares")
+            sealed.append(crypto.encrypt(key, mask + seed, state.context))
+        else:
+            sealed.append(b"")  # tells the server, signed, that this neighbour's keys cannot be used
         commitments.append(
             crypto.commitment(state.context, state.id, other, "mask", mask)
             + crypto.commitment(state.context, state.id, other, "seed", seed)
@@ -184,11 +224,18 @@ def _sealed_shares(state: Client) -> messages.Shares:
     return messages.Shares(sealed, crypto.seed_commitment(state.context, state.id, state.seed), commitments)
 
 
+# --- mask -------------------------------------------------------------------------------------------------------------
+
+
 def _mask(state: Client, body: messages.Deliveries) -> tuple[Client, messages.Masked]:
-    _as_many(state, len(body.sealed), "sealed shares")
-    sent = zip(state.neighbours, body.sealed, strict=True)
-    held = {other: _open_shares(state, other, sealed) for other, sealed in sent if sealed}
-    _at_least(state, len(held), state.threshold, "neighbours take part")
+    _as_many(state, len(body.sealed), state.neighbours, "sealed shares")
+    held = {}
+    for other, sealed in zip(state.neighbours, body.sealed, strict=True):
+        opened = _open_shares(state, other, sealed) if sealed and other in state.shared else None
+        if opened is not None:
+            held[other] = opened
+    enough = rules.enough_holders(len(held), state.threshold)
+    _require(state, enough, f"{len(held)} neighbours take part, at least {state.threshold} are needed")
     keys = {other: state.mask_keys[other] for other in held}
     terms = state.terms
     masked = state.vector + crypto.self_mask(state.seed, terms.length, terms.bits)
@@ -199,87 +246,72 @@ def _mask(state: Client, body: messages.Deliveries) -> tuple[Client, messages.Ma
     return msgspec.structs.replace(state, held=held), messages.Masked(masked.tobytes(), proofs)
 
 
+def _open_shares(state: Client, other: int, sealed: bytes) -> bytes | None:
+    """Both shares of a neighbour; None where they do not open, and the neighbour counts as absent."""
+    key = crypto.derive(state.shared[other], state.view, other, state.id, "shares")
+    try:
+        both = crypto.decrypt(key, sealed, state.context)
+    except SecureAggregationError:
+        return None
+    return both if len(both) == 2 * shamir.SHARE else None
+
+
 def _proof(state: Client, sender: int, receiver: int) -> bytes:
     other = sender if receiver == state.id else receiver
     return crypto.proof(state.shared[other], state.context, sender, receiver)
 
 
-def _open_shares(state: Client, other: int, sealed: bytes) -> bytes:
-    key = crypto.derive(state.shared[other], state.context, other, state.id, "shares")
-    try:
-        both = crypto.decrypt(key, sealed, state.context)
-    except SecureAggregationError as problem:
-        raise SecureAggregationError(f"client {state.id}, shares from client {other}: {problem}") from None
-    if len(both) != 2 * shamir.SHARE:
-        raise SecureAggregationError(f"client {state.id}: client {other} sealed {len(both)} bytes, not two shares")
-    return both
+# --- agree, unmask ----------------------------------------------------------------------------------------------------
 
 
 def _agree(state: Client, body: messages.Survivors) -> tuple[Client, messages.Agreement]:
-    survivors = from_set(body.members, state.registry)
-    around = _surviving(state, body.members)
-    if not survivors[state.registry.places[state.id]]:
-        raise SecureAggregationError(f"client {state.id} sent its vector but is not among the survivors")
-    if (survivors & ~from_set(state.members, state.registry)).any() or not around <= state.held.keys():
-        raise SecureAggregationError(f"client {state.id}: among the survivors are clients that shared nothing")
-    _at_least(state, int(survivors.sum()), state.sizes.min_clients, "clients survive")
-    _at_least(state, len(around), state.threshold, "neighbours survive")
+    survivors, members = set_of(body.members, state.registry), set_of(state.members, state.registry)
+    around = survivors.intersection(state.neighbours)
+    least, threshold = state.sizes.min_clients, state.threshold
+    _require(state, rules.survives(state.id, survivors), "it sent its vector but is not among the survivors")
+    shared = rules.survivors_took_part(survivors, members) and rules.survivors_are_held(around, state.held)
+    _require(state, shared, "among the survivors are clients that shared nothing with it")
+    enough = rules.enough_survivors(len(survivors), least)
+    _require(state, enough, f"{len(survivors)} clients survive, at least {least} are needed")
+    enough = rules.enough_surviving_neighbours(len(around), threshold)
+    _require(state, enough, f"{len(around)} neighbours survive, at least {threshold} are needed")
     return msgspec.structs.replace(state, survivors=body.members), messages.agreement(state.view, body.members)
 
 
-def _surviving(state: Client, members: bytes) -> set[int]:
-    """The client's neighbours in a set."""
-    flags, places = from_set(members, state.registry), state.registry.places
-    return {other for other in state.neighbours if flags[places[other]]}
-
-
 def _unmask(state: Client, body: messages.Agreements) -> tuple[Client, messages.Revealed]:
-    _check_signatures(state, body.signatures)
-    around = _surviving(state, state.survivors)
-    _check_proofs(state, body.proofs, around)
-    return state, messages.Revealed([_revealed(state, other, other in around) for other in state.neighbours])
+    _as_many(state, len(body.signatures), state.neighbours, "signatures")
+    _as_many(state, len(body.proofs), state.neighbours, "proofs")
+    signed = _signed(state, body.signatures)
+    enough = rules.enough_signatures(signed, state.threshold)
+    _require(state, enough, f"{signed} neighbours signed the survivors, at least {state.threshold} are needed")
+    around = set_of(state.survivors, state.registry).intersection(state.neighbours)
+    proofs = dict(zip(state.neighbours, body.proofs, strict=True))
+    proved = {other for other in around if crypto.same(proofs[other], _proof(state, other, state.id))}
+    return state, messages.Revealed([_revealed(state, other, around, proved) for other in state.neighbours])
 
 
-def _check_signatures(state: Client, signatures: list[bytes]) -> None:
-    """A threshold of neighbours saw the same graph and the same survivors."""
-    _as_many(state, len(signatures), "signatures")
-    expected, signed = messages.agreement(state.view, state.survivors), 0
-    for other, signature in zip(state.neighbours, signatures, strict=True):
-        if signature:
-            address = _address(state, "reply", "agree", other)
-            if not messages.vouches(signature, address, state.registry.keys[other], expected):
-                raise SecureAggregationError(f"client {other} did not sign the survivors that client {state.id} signed")
-            signed += 1
-    _at_least(state, signed, state.threshold, "neighbours signed the survivors")
+def _signed(state: Client, signatures: list[bytes]) -> int:
+    """How many neighbours saw the same graph and the same survivors."""
+    expected = messages.agreement(state.view, state.survivors)
+    return sum(
+        messages.vouches(one, _address(state, "reply", "agree", other), state.registry.keys[other], expected)
+        for other, one in zip(state.neighbours, signatures, strict=True)
+        if one
+    )
 
 
-def _check_proofs(state: Client, proofs: list[bytes], around: set[int]) -> None:
-    """Each neighbour whose self mask is to be opened still hides behind the mask it has with this client."""
-    _as_many(state, len(proofs), "proofs")
-    for other, proof in zip(state.neighbours, proofs, strict=True):
-        if other in around and not crypto.same(proof, _proof(state, other, state.id)):
-            raise SecureAggregationError(
-                f"client {other} did not prove that it masked its vector with client {state.id}"
-            )
+def _revealed(state: Client, other: int, around: Set[int], proved: Set[int]) -> bytes:
+    """The share of a neighbour that may be opened, if there is one."""
+    if other not in state.held or not rules.may_open(other, around, proved):
+        return b""
+    mask, seed = state.held[other][: shamir.SHARE], state.held[other][shamir.SHARE :]
+    return seed if rules.share_to_open(other, around) == "seed" else mask
 
 
-def _revealed(state: Client, other: int, survived: bool) -> bytes:
-    """One of a neighbour's two shares, never both: both would reveal its vector."""
-    both = state.held.get(other, b"")
-    return both[shamir.SHARE :] if survived else both[: shamir.SHARE]
-
-
-def _as_many(state: Client, found: int, what: str) -> None:
-    if found != len(state.neighbours):
+def _as_many(state: Client, found: int, neighbours: tuple[int, ...], what: str) -> None:
+    if found != len(neighbours):
         raise SecureAggregationError(
-            f"client {state.id} was sent {found} {what}, expected {len(state.neighbours)}: one for each neighbour"
-        )
-
-
-def _at_least(state: Client, found: int, wanted: int, what: str) -> None:
-    if found < wanted:
-        raise SecureAggregationError(
-            f"client {state.id}: {found} {what}, at least {wanted} are needed; nothing is sent"
+            f"client {state.id} was sent {found} {what}, expected {len(neighbours)}: one for each neighbour"
         )
 
 

@@ -13,6 +13,7 @@ Differs from the paper: the server signs as well, so that nobody on the network 
 import math
 import os
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from hashlib import sha256
 from typing import Annotated, Literal, NamedTuple, TypeVar
 
@@ -22,13 +23,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from foltr.errors import SecureAggregationError, SpecError
 from foltr.secagg.crypto import between, label, signed_by
-from foltr.secagg.graph import GraphShape, degree_for
+from foltr.secagg.graph import COMPLETE, GraphShape, degree_for
 from foltr.secagg.guarantee import Guarantee, guarantee
 from foltr.secagg.ring import Ring, require_range
 from foltr.types import Array
 
 PROTOCOL = "foltr-secagg"
 VERSION = 2
+_NEIGHBOUR_BYTES = 256  # the longest entry is a signed pair of keys
 Share = Annotated[float, msgspec.Meta(ge=0, lt=1)]
 
 
@@ -106,6 +108,27 @@ def shape_of(terms: Terms, sizes: Guarantee, members: int) -> GraphShape:
     return degree_for(members, sizes, failure=terms.failure, stall=terms.stall)
 
 
+def cohort_of(known: Registry, sizes: Guarantee, round: int) -> frozenset[int]:
+    """Whose turn it is: everybody, or in a large registry halves by turns. The order is that of a hash; it need not be
+    unpredictable, because every colluder is counted into either half. An odd one out waits for one round."""
+    if len(known.clients) <= sizes.cohort:
+        return frozenset(known.clients)
+    order, start = _order(known.digest, known.clients), round * sizes.cohort
+    return frozenset(order[(start + k) % len(order)] for k in range(sizes.cohort))
+
+
+@lru_cache(maxsize=8)
+def _order(digest: bytes, clients: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(sorted(clients, key=lambda client: sha256(label("turns", digest, client)).digest()))
+
+
+@lru_cache(maxsize=64)
+def most_bytes(terms: Terms, sizes: Guarantee) -> int:
+    """No message of a round is longer; checked before it is decoded."""
+    degree = max(min(COMPLETE, sizes.cohort), 2 * shape_of(terms, sizes, sizes.cohort).degree)
+    return 4096 + sizes.cohort + terms.length * terms.bits // 8 + _NEIGHBOUR_BYTES * degree
+
+
 def context(terms: Terms, known: Registry, round: int, ranker: bytes) -> bytes:
     """Goes into every key and every signature: a message is valid in one round, under one set of terms, one registry
     and one ranker. `ranker`: the SHA-256 digest of the round's ranker. 32 bytes"""
@@ -132,6 +155,10 @@ def from_set(bits: bytes, known: Registry) -> Array:
     if len(bits) != (size + 7) // 8 or flags[size:].any():
         raise SecureAggregationError(f"a set of clients does not fit the registry of {size}")
     return flags[:size]
+
+
+def set_of(bits: bytes, known: Registry) -> frozenset[int]:
+    return frozenset(known.clients[place] for place in np.flatnonzero(from_set(bits, known)))
 
 
 # --- messages -------------------------------------------------------------------------------------------------------

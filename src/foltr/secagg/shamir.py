@@ -9,7 +9,7 @@ Differs from the paper: nothing.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -17,19 +17,20 @@ import numpy as np
 from foltr.errors import SecureAggregationError, SpecError
 from foltr.types import Array
 
+Random = Callable[[int], bytes]
 PRIME = 65537
 WORDS = 16  # of 16 bits, in a secret
 SHARE = 2 * WORDS + 2  # bytes: the low 16 bits of each value, then one bit for each that is 65536
 _MAX_SHARES = 4096  # keeps sums of products exact: 4096 x 65536^2 < 2^53
 
 
-def share(secret: bytes, threshold: int, num_shares: int) -> list[bytes]:
-    """`num_shares` shares; share i is the value at the point i + 1."""
+def share(secret: bytes, threshold: int, num_shares: int, random: Random = os.urandom) -> list[bytes]:
+    """`num_shares` shares; share i is the value at the point i + 1. `random`: so many secret bytes."""
     if not 1 <= threshold <= num_shares <= _MAX_SHARES:
         raise SpecError(f"threshold {threshold} of {num_shares} shares; use 1 <= threshold <= shares <= {_MAX_SHARES}")
     if len(secret) != 2 * WORDS:
         raise SpecError(f"a secret of {len(secret)} bytes; use {2 * WORDS}")
-    coefficients = np.vstack([np.frombuffer(secret, "<u2"), _uniform(threshold - 1)])  # [threshold, words]
+    coefficients = np.vstack([np.frombuffer(secret, "<u2"), _uniform(threshold - 1, random)])  # [threshold, words]
     values = np.remainder(_powers(threshold, num_shares) @ coefficients.astype(np.float64), PRIME)  # [shares, words]
     return _as_bytes(values.astype(np.uint32))
 
@@ -44,12 +45,12 @@ def combine(shares: Mapping[int, bytes]) -> bytes:
     return secret.astype("<u2").tobytes()
 
 
-def _uniform(rows: int) -> Array:
+def _uniform(rows: int, random: Random) -> Array:
     """Uniform values modulo the prime, [rows, words]."""
     wanted = rows * WORDS
     found = np.empty(0, np.uint32)
     while len(found) < wanted:
-        words = np.frombuffer(os.urandom(4 * (wanted - len(found))), np.uint32)
+        words = np.frombuffer(random(4 * (wanted - len(found))), np.uint32)
         found = np.concatenate([found, words[words != 0xFFFFFFFF] % PRIME])
     return found.reshape(rows, WORDS)
 

@@ -1,0 +1,105 @@
+"""What a client decides about a request: one function for each check, over numbers and sets, without cryptography.
+
+`client` computes the arguments (which signatures hold, which shares open, which root a path leads to) and refuses the
+request where a function says False. A model of the protocol calls the same functions, so that what is checked is what
+runs; a mutant replaces one of them.
+
+    share    takes_part, in_cohort, enough_members, own_keys_counted, usable_keys, enough_holders
+    mask     enough_holders
+    agree    survives, survivors_took_part, survivors_are_held, enough_survivors, enough_surviving_neighbours
+    unmask   enough_signatures, may_open, share_to_open
+
+A neighbour whose key or share is unusable is treated as absent: no share for it, no mask with it. The server could have
+said so itself, so it gains nothing by damaging a message; if such a neighbour is among the survivors, the client signs
+nothing (`survivors_are_held`).
+"""
+
+from collections.abc import Collection, Mapping, Sequence, Set
+from typing import Literal
+
+Secret = Literal["seed", "mask"]
+
+
+def in_order(stage: int, answered: int) -> bool:
+    """Stages are answered once each, one after the other."""
+    return stage == answered
+
+
+# share: who takes part
+
+
+def takes_part(me: int, members: Set[int]) -> bool:
+    """The client itself is among the members."""
+    return me in members
+
+
+def in_cohort(members: Set[int], cohort: Set[int]) -> bool:
+    """Only clients whose turn it is take part."""
+    return members <= cohort
+
+
+def enough_members(members: int, min_clients: int) -> bool:
+    return members >= min_clients
+
+
+def own_keys_counted(root: bytes, computed: bytes) -> bool:
+    """The client's own keys are in the tree that orders the circle, so nobody knew the order before it sent them."""
+    return root == computed
+
+
+def usable_keys(own: Sequence[bytes], keys: Mapping[int, Sequence[bytes]]) -> set[int]:
+    """The neighbours whose keys are their own: a key under two names is used for neither."""
+    owners: dict[bytes, set[int]] = {}
+    for other, both in keys.items():
+        for key in both:
+            owners.setdefault(key, set()).add(other)
+    stolen = {other for key, several in owners.items() if key in own or len(several) > 1 for other in several}
+    return {other for other, both in keys.items() if other not in stolen and len(set(both)) == len(both)}
+
+
+def enough_holders(holders: int, threshold: int) -> bool:
+    """So many neighbours hold shares of the client, or it of theirs, that secrets can be found again and masks hide."""
+    return holders >= threshold
+
+
+# agree: who survives
+
+
+def survives(me: int, survivors: Set[int]) -> bool:
+    """The client sent its vector, so its mask key must not be opened."""
+    return me in survivors
+
+
+def survivors_took_part(survivors: Set[int], members: Set[int]) -> bool:
+    return survivors <= members
+
+
+def survivors_are_held(surviving_neighbours: Set[int], held: Collection[int]) -> bool:
+    """The client masked its vector with every neighbour that survives."""
+    return all(other in held for other in surviving_neighbours)
+
+
+def enough_survivors(survivors: int, min_clients: int) -> bool:
+    return survivors >= min_clients
+
+
+def enough_surviving_neighbours(surviving_neighbours: int, threshold: int) -> bool:
+    return surviving_neighbours >= threshold
+
+
+# unmask: what is opened
+
+
+def enough_signatures(signed: int, threshold: int) -> bool:
+    """So many neighbours signed the same graph and survivors that no other set can have as many."""
+    return signed >= threshold
+
+
+def may_open(other: int, surviving_neighbours: Set[int], proved: Set[int]) -> bool:
+    """A survivor's self mask is opened only if it proved that it still hides behind the mask with this client."""
+    return other not in surviving_neighbours or other in proved
+
+
+def share_to_open(other: int, surviving_neighbours: Set[int]) -> Secret:
+    """Of a neighbour one secret, never both: both would reveal its vector."""
+    return "seed" if other in surviving_neighbours else "mask"
