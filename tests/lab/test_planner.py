@@ -9,9 +9,12 @@ from rich.console import Console
 from scipy.stats import chi2
 
 from foltr.errors import SpecError
-from foltr.lab.runs import planner
+from foltr.lab.runs import plan_advice, planner
 from foltr.lab.runs.planner import Candidate, Target, Trial
+from foltr.privacy import ledger, release
 from foltr.privacy.calibration import gaussian_epsilon
+from foltr.secagg.guarantee import guarantee
+from foltr.secagg.ring import Ring
 
 DATA = "synthetic-mq2007@60"
 
@@ -36,8 +39,8 @@ def plan(*arguments, **more):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"clients": 1}, {"epsilon": 0.0}, {"epsilon": math.inf}, {"epsilon": 1e9}, {"delta": 0.0}, {"delta": 1.0},
-        {"weeks": 0}, {"searches": 0}, {"dropout": 1.0}, {"dropout": -0.1},
+        {"clients": 2}, {"epsilon": 0.0}, {"epsilon": math.inf}, {"epsilon": 1e9}, {"delta": 0.0}, {"delta": 1.0},
+        {"weeks": 0}, {"searches": 0}, {"dropouts": 1.0}, {"dropouts": -0.1}, {"corrupt": 1.0},
     ],
     ids=str,
 )  # fmt: skip
@@ -48,14 +51,35 @@ def test_targets_out_of_range_are_refused_with_the_range(changes):
 
 
 def test_candidates_keep_to_the_target():
-    asked = target(clients=201, epsilon=2.0, dropout=0.2, weeks=3)
+    asked = target(clients=201, epsilon=2.0, dropouts=0.2, weeks=3)
     found = planner.candidates(planner.prepare(asked))
     assert {one.releases for one in found} == set(planner.RELEASES)
     assert {one.releases for one in found if one.halves} == set(planner.HALVED_RELEASES)
     for one in found:
         assert gaussian_epsilon(math.sqrt(one.releases) / one.multiplier, 1e-5) <= 2.0
         assert one.releases * one.interactions <= 3 * 40
-        assert one.noise_contributors == math.floor((100 if one.halves else 201) * 0.8)
+        survivors = math.floor((100 if one.halves else 201) * 0.8)
+        assert (one.survivors, one.noise_contributors) == (survivors, survivors - 21)  # a tenth of all 201 is corrupt
+
+
+def test_above_a_thousand_clients_halves_take_turns():
+    assert all(one.halves for one in planner.candidates(planner.prepare(target(clients=2000))))
+
+
+def test_the_ledger_admits_all_planned_releases():
+    """In the ring of a deployment, with the guarantee that a node derives itself."""
+    asked = target(clients=200, epsilon=1.0, searches=200)
+    terms = guarantee(200, dropouts=0.1, corrupt=0.1)
+    found = [one for one in planner.candidates(planner.prepare(asked)) if not one.halves]
+    assert max(one.releases for one in found) == 50
+    for one in found:
+        assert one.noise_contributors == terms.honest
+        event = release.event_of(
+            clip=one.clip, multiplier=one.multiplier, guarantee=terms, ring=Ring(200), parameters=46
+        )
+        book = ledger.begin(1, delta=1e-5, budget=1.0)
+        assert ledger.admits(book, event, np.zeros(1, np.int64), one.releases)
+        assert not ledger.admits(book, event, np.zeros(1, np.int64), one.releases + 1)
 
 
 def test_no_client_releases_more_often_than_it_searches():
@@ -67,17 +91,19 @@ def test_no_client_releases_more_often_than_it_searches():
 def test_the_noise_is_that_of_the_real_number_of_clients(clients, halves):
     """A clip of nothing leaves the noise alone: its stddev adds up over rounds. False alarm 1 in 1,000 each."""
     simulation = planner.prepare(target(clients=clients))
-    noise_contributors = math.floor(clients / (2 if halves else 1) * 0.9)
-    one = Candidate(20, halves, interactions=1, clip=1e-9, multiplier=7.0, noise_contributors=noise_contributors)
+    survivors = math.floor(clients / (2 if halves else 1) * 0.9)
+    honest = survivors - clients // 10
+    one = Candidate(20, halves, 1, clip=1e-9, multiplier=7.0, noise_contributors=honest, survivors=survivors)
+    each = 7.0 * 1e-9 / math.sqrt(honest)  # a client's share; the mean of all has this over the root of the survivors
     noise = np.concatenate([planner._train(simulation, one, seed, 1.0) for seed in simulation.engines])
     rounds = 20 * (2 if halves else 1)
-    squares = np.square(noise / (7.0 * 1e-9 / noise_contributors)).sum() / rounds
+    squares = np.square(noise / (each / math.sqrt(survivors))).sum() / rounds
     # updates clipped to 1e-9 move the ranker by up to 1e-9 a round, which is as nothing to their noise with few clients
     if clients == 50:
         below = chi2(noise.size).cdf(squares)
         assert 2 * min(below, 1 - below) > 1e-3
     else:
-        assert np.abs(noise).max() <= rounds * (1e-9 + 6 * 7.0 * 1e-9 / noise_contributors)
+        assert np.abs(noise).max() <= rounds * (1e-9 + 6 * each / math.sqrt(survivors))
     assert simulation.clients <= planner.MAX_CLIENTS
 
 
@@ -89,10 +115,10 @@ def test_less_noise_is_better():
 
 
 def test_a_small_federation_is_told_so_and_what_would_help():
-    found = plan(clients=3, epsilon=0.01)
+    found = plan(clients=20, epsilon=0.01)
     assert found["verdict"] == "too small"
-    said = " ".join(planner.advice(found))
-    assert said.startswith("3 clients are too few for this target")
+    said = " ".join(plan_advice.advice(found))
+    assert said.startswith("20 clients are too few for this target")
     assert "2 weeks would bring" in said
 
 
@@ -100,7 +126,7 @@ def test_a_large_federation_can_afford_it():
     found = plan(clients=1_000_000, epsilon=8.0)
     assert found["verdict"] == "good"
     assert found["help"] is None
-    said = " ".join(planner.advice(found))
+    said = " ".join(plan_advice.advice(found))
     assert "the target is affordable" in said
     assert "clients simulated with the noise of 1,000,000" in said
 
@@ -110,11 +136,11 @@ def test_the_plan_says_on_what_it_rests():
     assert found["simulated"]["runs"] == 2
     assert found["simulated"]["further_runs"] == 2
     assert set(found["references"]) == {"no privacy", "local only"}
-    said = " ".join(planner.advice(found))
+    said = " ".join(plan_advice.advice(found))
     assert "Simulated on synthetic-mq2007" in said
     assert "2 runs of each candidate, and 2 further runs" in said
     out = io.StringIO()
-    Console(file=out, width=80).print(planner.table(found))
+    Console(file=out, width=80).print(plan_advice.table(found))
     assert max(map(len, out.getvalue().splitlines())) <= 80
     assert out.getvalue().count("→") == 1
 
@@ -126,7 +152,8 @@ def test_the_same_target_has_the_same_plan():
 def made_up(*means, sd=0.001):
     """Candidates with these means, two runs each."""
     return [
-        Trial(Candidate(releases, halves, 8, 1.0, 3.0, 180), (mean - sd, mean + sd)) for releases, halves, mean in means
+        Trial(Candidate(releases, halves, 8, 1.0, 3.0, 160, 180), (mean - sd, mean + sd))
+        for releases, halves, mean in means
     ]
 
 
@@ -157,8 +184,8 @@ def test_verdicts(private, unprotected, local_only, verdict):
 
 
 def test_what_would_help_is_said_with_its_figure():
-    found = plan(clients=3, epsilon=0.01)
+    found = plan(clients=20, epsilon=0.01)
     found["help"] = {"weeks": 2, "ndcg_with_these_weeks": 0.5, "clients": 400, "epsilon": 8.0}
-    assert "400 clients, or epsilon 8" in " ".join(planner.advice(found))
+    assert "400 clients, or epsilon 8" in " ".join(plan_advice.advice(found))
     found["help"] |= {"clients": None, "epsilon": None}
-    assert "16 times the clients are not enough" in " ".join(planner.advice(found))
+    assert "16 times the clients are not enough" in " ".join(plan_advice.advice(found))

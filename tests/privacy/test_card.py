@@ -13,8 +13,8 @@ from foltr.lab.runs.card import card_of, ledgers_of
 from foltr.lab.spec.parse import plan
 from foltr.privacy import ledger
 from foltr.privacy.accounting import epsilon
+from foltr.privacy.adversaries import Circumstances
 from foltr.privacy.calibration import gaussian_epsilon, noise_multiplier
-from foltr.privacy.card import Circumstances
 from foltr.privacy.card import card as make_card
 from foltr.privacy.events import Event, pure_epsilon
 from foltr.privacy.mechanisms import Fpdgd, RandomizedResponse, ReleaseContext
@@ -53,6 +53,7 @@ KINDS = {
     "laplace": ({"kind": "laplace"}, {}),
     "local": ({"kind": "gaussian", "trust": "local"}, {}),
     "local laplace": ({"kind": "laplace", "trust": "local"}, {}),
+    "two servers": ({"kind": "gaussian", "servers": 2}, {}),
 }
 
 
@@ -62,6 +63,7 @@ def test_every_kind_has_a_card_that_names_its_adversaries(privacy, more, federat
     found = card(privacy, federation, **more)
     assert {"recipients", "network"} <= {one["id"] for one in found["adversaries"]}
     assert sum(one["id"].startswith("server") and one["here"] for one in found["adversaries"]) == 1
+    assert sum(one["id"].startswith("malicious") for one in found["adversaries"]) == bool(privacy)
     assert all(one["who"] and one["sees"] for one in found["adversaries"])
     assert found["sentences"]
     assert all(said.endswith(".") and "None" not in said and "nan" not in said for said in found["sentences"])
@@ -269,10 +271,10 @@ EVENT = Event("gaussian", "l2", 1.0, "l2", 17.0, noise_contributors=100, present
     ("secure", "says"),
     [(True, "is simulated"), ("execute", "ran, with server and clients in one process"), (False, "")],
 )
-def test_secure_sums_are_claimed_against_an_honest_but_curious_server_only(secure, says):
-    words = " ".join(make_card(Sums(secure), EVENT, ABOUT)["notes"])
+def test_a_card_says_how_sums_came_about_and_how_small_they_may_be(secure, says):
+    words = " ".join(make_card(Sums(secure), EVENT, ABOUT._replace(dropped=10, colluders=7))["notes"])
     assert says in words
-    assert ("honest-but-curious server only" in words) is bool(secure)
+    assert ("no sum of fewer than 90 messages, of which at most 7" in words) is bool(secure)
     assert (("is simulated" in words), ("one process" in words)) == (secure is True, secure == "execute")
 
 

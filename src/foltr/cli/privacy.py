@@ -12,6 +12,10 @@ app = typer.Typer(
     no_args_is_help=True, help="Privacy cards of runs, a planner for user-level epsilon, and attacks on a run."
 )
 
+Lost = Annotated[
+    tuple[float, float],
+    typer.Option("--lost", help="Shares of a round's clients that drop out, and of all that a server corrupts."),
+]
 Run = Annotated[Path, typer.Argument(help="Folder of a finished run.", show_default=False)]
 
 
@@ -46,28 +50,68 @@ def _without(card: dict[str, Any]) -> dict[str, Any]:
 @app.command("plan")
 def plan(
     clients: Annotated[int, typer.Option("--clients", help="Clients in the federation.", show_default=False)],
-    epsilon: Annotated[float, typer.Option("--epsilon", help="Of a user over the whole run.", show_default=False)],
+    epsilon: Annotated[float, typer.Option("--epsilon", help="Of a node over the whole run.", show_default=False)],
     weeks: Annotated[int, typer.Option("--weeks", help="Duration.", show_default=False)],
     delta: Annotated[float, typer.Option("--delta", help="Delta of the guarantee.")] = 1e-5,
     searches: Annotated[int, typer.Option("--searches", help="Searches of a client in a week.")] = 40,
-    dropout: Annotated[float, typer.Option("--dropout", help="Fraction of clients lost in a round.")] = 0.1,
+    lost: Lost = (0.1, 0.1),
     data: Annotated[str | None, typer.Option("--data", help="Data set to simulate on (default: synthetic).")] = None,
     json_: Json = False,
 ) -> None:
     """Releases, clip, noise and expected quality for a user-level epsilon, by simulation; 1 to 2 minutes."""
     require("lab")
-    from foltr.lab.runs import planner
+    from foltr.lab.runs import plan_advice, planner
 
-    target = planner.Target(clients, epsilon, delta, weeks, searches, dropout, data or planner.DATA)
+    target = planner.Target(clients, epsilon, delta, weeks, searches, *lost, data or planner.DATA)
     simulation = planner.prepare(target)
     with err.status("simulating candidates"):
         found = planner.conclude(simulation, list(planner.trials(simulation)))
     if json_:
-        print_json(found | {"advice": planner.advice(found)})
+        print_json(found | {"advice": plan_advice.advice(found)})
         return
-    out.print(planner.table(found))
-    for sentence in planner.advice(found):
+    out.print(plan_advice.table(found))
+    for sentence in plan_advice.advice(found):
         out.print(sentence, highlight=False, markup=False)
+
+
+@app.command("promise")
+def promise(
+    parameters: Annotated[int, typer.Option("--parameters", min=1, help="Of the ranker.")] = 46,
+    delta: Annotated[float, typer.Option("--delta", help="Delta of the guarantee.")] = 1e-5,
+    lost: Lost = (0.1, 0.1),
+    json_: Json = False,
+) -> None:
+    """What federations of 5 to 10,000 nodes can promise: sums, and the smallest epsilon that is usable."""
+    from foltr.privacy import promise as promises
+
+    if not 0 < delta < 1:
+        raise InputError(f"--delta {delta:g}: it must lie between 0 and 1; a usual choice is 1e-5")
+    found = promises.promises(parameters=parameters, delta=delta, dropouts=lost[0], corrupt=lost[1])
+    if json_:
+        print_json({"parameters": parameters, "delta": delta, "promises": promises.as_data(found)})
+        return
+    out.print(_promise_table(found))
+    out.print(
+        f"Unit: one node. Adjacency: zero-out. Adversary: a malicious server with the nodes of the third column. Delta "
+        f"{delta:g}, {parameters:,} parameters. Usable: the norm of the noise on the mean of a release is at most half "
+        f"of the clip; unnoticed: an eighth. Epsilons above {promises.LARGEST_EPSILON:g} are no promise.",
+        highlight=False, markup=False,
+    )  # fmt: skip
+
+
+def _promise_table(found: list[Any]) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    rows = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("nodes", "sums of", "colluders", "honest", "releases", "usable ε", "unnoticed ε"):
+        rows.add_column(name, justify="right")
+    for one in found:
+        sizes = one.sizes
+        epsilons = ("none" if value is None else f"{value:.2g}" for value in (one.usable, one.unnoticed))
+        counts = (one.clients, sizes.min_clients, sizes.colluders, sizes.honest, one.releases)
+        rows.add_row(*(f"{count:,}" for count in counts), *epsilons)
+    return rows
 
 
 @app.command("audit")

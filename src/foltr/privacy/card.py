@@ -1,7 +1,11 @@
 """The privacy card of a setting: nominal and composed epsilon, what each adversary sees, and who contributes noise.
 
 Plain JSON data: an infinite epsilon is the word "infinite", an unknown one is null. Sentences for readers are part of
-the card. Every epsilon states its adversary, its unit and its adjacency.
+the card. Every epsilon states its adversary, its unit, its adjacency and its delta.
+
+The unit is a node: a person with two nodes has another figure, which the card states. The adjacency of user-level DP is
+zero-out: the user's update is replaced by zero and the device still adds its noise. Where literal removal, in which the
+noise share goes too, costs over 5 % more, the card states that figure as well.
 
 A user takes part in at most `max_rounds` rounds; the epsilon of the run is the composition of those. No amplification
 by sampling is claimed. For a mechanism that the card does not know (a plug-in) it reports the epsilon of the event that
@@ -11,82 +15,49 @@ Differs from the paper: S0 and S1 state the epsilon of one round and coordinate,
 it nominal and states beside it the epsilon of a user over the run.
 """
 
-import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from foltr.errors import PrivacyError
 from foltr.privacy import accounting
-from foltr.privacy.calibration import gaussian_epsilon
-from foltr.privacy.events import Event, one_share, pure_epsilon, with_present
+from foltr.privacy.adversaries import (
+    INFINITE,
+    Circumstances,
+    composed_epsilon,
+    is_local,
+    noise_shares,
+    of_release,
+    reported,
+    without_mechanism,
+)
+from foltr.privacy.events import Event, one_share, pure_epsilon
 
 DELTA = 1e-5
-INFINITE = "infinite"
-_FEWER = (0.9, 0.5)  # fractions of the participants, for epsilons with missing noise shares
+_DIFFERS = 1.05  # removal is stated where it costs this many times the epsilon of zero-out
 
 AMPLIFICATION = (
     "No amplification by sampling is claimed: the server samples the clients and knows who took part, and so does "
     "anybody who observes the network."
 )
 SEEDED = (
-    "This is a run of the lab: its noise follows from the seed, and anybody who knows the seed can subtract it. The "
-    "epsilons are those of the mechanism; the run itself is no release."
+    "Simulated noise: this is a run of the lab, its noise follows from the seed in its manifest, and anybody who knows "
+    "the seed can subtract it. So what this run puts out is no release, and no epsilon holds for it. The epsilons are "
+    "what a deployed run of this kind would be worth, with noise from the operating system."
 )
-_CURIOUS_SERVER = (
-    "Secure sums are claimed against an honest-but-curious server only, one that follows the protocol and tries to "
-    "learn from what it sees; nothing is claimed against a server that lies to clients."
+_SMALLEST_SUM = (
+    "In a deployment clients open no sum of fewer than {smallest:,} messages, of which at most {colluders:,} are of "
+    "colluders."
 )
 SECURE_SUMS = {
-    True: f"Secure aggregation is simulated: the lab adds plain updates as if the protocol had run. {_CURIOUS_SERVER}",
-    "execute": f"The secure aggregation protocol ran, with server and clients in one process. {_CURIOUS_SERVER}",
+    True: f"Secure aggregation is simulated: the lab adds plain updates as if the protocol had run. {_SMALLEST_SUM}",
+    "execute": f"The secure aggregation protocol ran, with server and clients in one process. {_SMALLEST_SUM}",
 }
-ADVERSARIES = {
-    "recipients": {"who": "recipients of the ranker", "sees": "the ranker after every round"},
-    "client": {"who": "another client", "sees": "the ranker after every round, and knows its own share of the noise"},
-    "server": {
-        "who": "the server without secure aggregation",
-        "sees": "every single message, with one share of the noise",
-    },
-    "server-sums": {
-        "who": "an honest-but-curious server with secure aggregation",
-        "sees": "the sum of a round's messages only",
-    },
-    "server-local": {
-        "who": "the server with or without secure aggregation",
-        "sees": "messages that carry all of their noise",
-    },
-    "server-plain": {"who": "the server", "sees": "every single message as it is, from which clicks can be read"},
-    "server-values": {
-        "who": "the server",
-        "sees": "the objective values of each user for known perturbations of the ranker",
-    },
-    "server-unknown": {"who": "the server", "sees": "messages whose protection is not known"},
-    "centre": {"who": "the central learner", "sees": "every search and every click"},
-    "local-only": {"who": "anybody else", "sees": "nothing: no update leaves its owner"},
-    "network": {
-        "who": "an observer of the network",
-        "sees": "which clients contact the server and when; message contents only where connections are not encrypted",
-    },
-}
-
-
-class Circumstances(NamedTuple):
-    """The properties of a federation that a card needs besides the mechanism."""
-
-    taking_part: int  # clients in a round
-    rounds: int
-    max_rounds: int  # that one user takes part in
-    interactions: int  # in a message; the maximum where clients differ
-    parameters: int
-    seed: int | None = None  # in which `max_rounds` was counted; None: equal in all seeds
-    sampled: bool = False  # a cohort of the clients takes part in each round
-    values: bool = False  # messages are a public seed and values of an objective, not parameters
-    weighted: bool = True  # messages state their number of interactions
-    central: bool = False  # no federation: one place sees every search
-    local_only: bool = False  # local-only training: no client sends anything
-    lab: bool = False  # noise comes from addressed streams
+TWO_SERVERS = (
+    "Two servers are simulated: each would add all of the noise to its sum of shares. The figures need servers that do "
+    "not collude; they depend on no dropout, colluding client or registration, and removal equals zero-out."
+)
 
 
 def card(privacy: Any, event: Event | None, about: Circumstances, *, delta: float | None = None) -> dict[str, Any]:
@@ -97,13 +68,16 @@ def card(privacy: Any, event: Event | None, about: Circumstances, *, delta: floa
     )  # RDP and PLD need a positive delta
     found: dict[str, Any] = {"kind": kind, **_nominal(kind, privacy, event), "description": _description(privacy)}
     if event is None:
-        found |= {"adversaries": _unprotected(about, known=kind == "none"), "shares": None}
+        found |= {"adversaries": without_mechanism(about, known=kind == "none"), "shares": None}
     else:
         found |= _figures(event, about, delta)
+        if getattr(privacy, "servers", 1) == 2:  # both halves of a message together carry no noise
+            found["message"] = {"epsilon": INFINITE, "delta": delta}
         if kind == "fpdgd":
             found |= {"clip": privacy.clip, "parameters": event.parameters}
-        found |= {"adversaries": _adversaries(privacy, event, found), "shares": _shares(event, about, delta)}
-    found |= {"visible": _visible(about), "notes": _notes(privacy, event, about)}
+        found["adversaries"] = of_release(privacy, event, about, delta, found["run"]["epsilon"])
+        found |= {"shares": noise_shares(privacy, event, about, delta), **_other_units(privacy, event, about, found)}
+    found |= {"visible": _visible(about), "notes": _notes(privacy, event, about), "simulated": about.lab}
     found["amplification"] = AMPLIFICATION if event is not None and about.sampled else None
     return found | {"sentences": _sentences(found)}
 
@@ -121,7 +95,7 @@ def _nominal(kind: str, privacy: Any, event: Event | None) -> dict[str, Any]:
         return {"nominal_epsilon": None, "nominal": "none stated"}
     if kind in NOMINAL:
         epsilon, words = NOMINAL[kind](privacy, event)
-        return {"nominal_epsilon": _reported(epsilon), "nominal": words}
+        return {"nominal_epsilon": reported(epsilon), "nominal": words}
     return {"nominal_epsilon": getattr(privacy, "epsilon", None), "nominal": "as the mechanism states it"}
 
 
@@ -168,37 +142,18 @@ def _figures(event: Event, about: Circumstances, delta: float) -> dict[str, Any]
         "rounds": about.rounds,
         "max_rounds": about.max_rounds,
         "seed": about.seed,
-        "message": of_round if _is_local(event) else _one_release(one_share(event), 1, delta),
+        "message": of_round if is_local(event) else _one_release(one_share(event), 1, delta),
         "round": of_round,
         "run": _run(event, each * about.max_rounds, delta),
     }
     return figures | ({"interactions": each * about.max_rounds} if event.unit == "interaction" else {})
 
 
-def _is_local(event: Event) -> bool:
-    """Whether every message carries all of its noise (local privacy)."""
-    return event.noise_contributors == 1 and event.present >= 1
-
-
 def _one_release(event: Event, times: int, delta: float) -> dict[str, Any]:
     """Pure epsilon where it exists, else at delta."""
     if "gaussian" in event.mechanism:
-        return {"epsilon": _reported(_epsilon(event, times, delta)), "delta": delta}
-    return {"epsilon": _reported(times * pure_epsilon(event)), "delta": 0.0}
-
-
-def _epsilon(event: Event, times: int, delta: float) -> float | None:
-    """Composed epsilon with the noise shares that are present; Gaussian noise in closed form.
-
-    With more than half of its shares Laplace noise still hides something, but no bound is known; with half or fewer
-    its density is unbounded at zero and epsilon infinite.
-    """
-    there = min(event.present / event.noise_contributors, 1.0)
-    if event.mechanism in ("laplace", "fpdgd") and 0.5 < there < 1:
-        return None
-    if event.mechanism == "gaussian" and event.present:
-        return gaussian_epsilon(math.sqrt(times / there) * event.bound / event.noise, delta) if times else 0.0
-    return accounting.epsilon({event: times}, delta).epsilon
+        return {"epsilon": reported(composed_epsilon(event, times, delta)), "delta": delta}
+    return {"epsilon": reported(times * pure_epsilon(event)), "delta": 0.0}
 
 
 def _run(event: Event, times: int, delta: float) -> dict[str, Any]:
@@ -208,67 +163,27 @@ def _run(event: Event, times: int, delta: float) -> dict[str, Any]:
     except PrivacyError as problem:
         return {"epsilon": None, "delta": delta, "pld": None, "rdp": None, "quoted": None, "why": str(problem)}
     return {
-        "epsilon": _reported(spent.epsilon),
+        "epsilon": reported(spent.epsilon),
         "delta": delta,
-        "pld": None if spent.pld is None else _reported(spent.pld),
-        "rdp": _reported(spent.rdp),
+        "pld": None if spent.pld is None else reported(spent.pld),
+        "rdp": reported(spent.rdp),
         "quoted": "rdp" if spent.pld is None else "pld",
-        "pure": _reported(times * pure_epsilon(event)) if times else 0.0,
+        "pure": reported(times * pure_epsilon(event)) if times else 0.0,
     }
 
 
-def _adversaries(privacy: Any, event: Event, figures: dict[str, Any]) -> list[dict[str, Any]]:
-    named = {
-        "delta": figures["delta"],
-        "unit": "user",
-        "adjacency": figures["adjacency"],
-    }  # over all contributions of a user
-    whole, times, delta = figures["run"]["epsilon"], figures["max_rounds"], figures["delta"]
-    secure = bool(getattr(privacy, "secure_aggregation", False))
-    known: list[tuple[str, Any, bool]] = [("recipients", whole, True)]
-    if _is_local(event):
-        known += [("server-local", whole, True)]
-    else:
-        fewer = with_present(event, event.present - 1)  # a client knows its own share
-        known += [
-            ("client", _reported(_epsilon(fewer, times, delta)), True),
-            ("server", _reported(_epsilon(one_share(event), times, delta)), not secure),
-            ("server-sums", whole, secure),
-        ]
-    return [*(_adversary(name, epsilon, here) | named for name, epsilon, here in known), _adversary("network", None)]
-
-
-def _unprotected(about: Circumstances, *, known: bool) -> list[dict[str, Any]]:
-    """Adversaries without a mechanism: epsilon is infinite, or unknown for an unknown mechanism."""
-    if about.local_only:
-        return [_adversary("local-only", 0.0)]
-    if about.central:
-        return [_adversary("centre", INFINITE)]
-    epsilon = INFINITE if known else None
-    server = "server-unknown" if not known else "server-values" if about.values else "server-plain"
-    return [_adversary("recipients", epsilon), _adversary(server, epsilon), _adversary("network", None)]
-
-
-def _adversary(name: str, epsilon: float | str | None, here: bool = True) -> dict[str, Any]:
-    return {"id": name, **ADVERSARIES[name], "epsilon": epsilon, "here": here}
-
-
-def _shares(event: Event, about: Circumstances, delta: float) -> dict[str, Any] | None:
-    """The noise shares present, and the epsilon of the run with fewer contributors in every round."""
-    if _is_local(event):
-        return None
-    counts = [math.floor(share * about.taking_part) for share in _FEWER]
-    fewer = [_reported(_epsilon(with_present(event, there), about.max_rounds, delta)) for there in counts]
-    return {
-        "noise_contributors": event.noise_contributors,
-        "present": event.present,
-        "taking_part": about.taking_part,
-        "all_or_void": "gaussian" not in event.mechanism,
-        "fewer": [
-            {"percent": round(100 * share), "present": there, "epsilon": epsilon}
-            for share, there, epsilon in zip(_FEWER, counts, fewer, strict=True)
-        ],
-    }
+def _other_units(privacy: Any, event: Event, about: Circumstances, figures: dict[str, Any]) -> dict[str, Any]:
+    """Of user-level DP: the epsilon of a person with two nodes, and of literal removal where it differs."""
+    if event.unit != "user" or event.adjacency != "zero-out" or not about.max_rounds:
+        return {}
+    delta, times, zeroed = figures["delta"], about.max_rounds, figures["run"]["epsilon"]
+    twice = composed_epsilon(msgspec.structs.replace(event, bound=2 * event.bound), times, delta)
+    found: dict[str, Any] = {"two_nodes": reported(twice), "removal": None}
+    shared = not is_local(event) and getattr(privacy, "servers", 1) == 1
+    if shared and "gaussian" in event.mechanism and isinstance(zeroed, float):
+        removed = accounting.removal_epsilon(event, times, delta)
+        found["removal"] = reported(removed) if removed > _DIFFERS * zeroed else None
+    return found
 
 
 def _visible(about: Circumstances) -> list[str]:
@@ -276,6 +191,11 @@ def _visible(about: Circumstances) -> list[str]:
     if about.central or about.local_only:
         return []
     seen = ["who takes part, and when"]
+    if about.shared_queries:
+        seen.append(
+            f"{100 * about.shared_queries:g} % of the training queries with their documents and labels, which data "
+            f"sharing gives to the server and to every client without noise"
+        )
     seen += ["the number of interactions behind a message"] if about.weighted and not about.values else []
     if about.values:
         return [*seen, "the public seed of each message, and so its perturbation of the ranker"]
@@ -286,13 +206,14 @@ def _notes(privacy: Any, event: Event | None, about: Circumstances) -> list[str]
     """How a run of the lab differs from a release."""
     if not about.lab or kind_of(privacy) == "none":
         return []
+    if getattr(privacy, "servers", 1) == 2:
+        return [SEEDED, TWO_SERVERS]
     secure = getattr(privacy, "secure_aggregation", False)
-    sums = [SECURE_SUMS[secure]] if secure and not (event and _is_local(event)) else []
-    return [SEEDED, *sums]
-
-
-def _reported(epsilon: float | None) -> float | str | None:
-    return INFINITE if epsilon is not None and math.isinf(epsilon) else epsilon
+    if not secure or (event and is_local(event)):
+        return [SEEDED]
+    return [SEEDED, SECURE_SUMS[secure].format(
+        smallest=about.taking_part - about.dropped, colluders=about.colluders
+    )]  # fmt: skip
 
 
 # --- sentences ------------------------------------------------------------------------------------------------------
@@ -308,14 +229,16 @@ def _sentences(card: dict[str, Any]) -> list[str]:
         return [first.format(kind=card["kind"]), *quoted, *card["notes"], *seen, *visible]
     nominal = f"Nominal epsilon {_amount(card['nominal_epsilon'])}, {card['nominal']}."
     sampled = [card["amplification"]] if card["amplification"] else []
-    return [nominal, *quoted, *_figures_of(card), *card["notes"], *seen, *_shares_of(card), *visible, *sampled]
+    figures = [*_figures_of(card), *_other_units_of(card)]
+    return [nominal, *quoted, *figures, *card["notes"], *seen, *_shares_of(card), *visible, *sampled]
 
 
+_UNITS = {"user": "one node", "interaction": "one interaction", "word": "one word"}
 _LEAVE = "No privacy mechanism: updates leave as they are."
 _UNKNOWN = "No guarantee is known: the mechanism {kind} declares no event."
 _NO_MECHANISM = {
     "centre": "No privacy mechanism and no federation: the central learner sees everything.",
-    "local-only": "Local-only training: no client sends anything.",
+    "local-only": "Local-only training: no client sends an update.",
 }
 
 
@@ -336,8 +259,9 @@ def _figure(one: dict[str, Any]) -> str:
 def _whose(card: dict[str, Any]) -> str:
     if card["unit"] == "interaction":
         return "a user whose every interaction may be replaced by another"
-    replaced = "another user's" if card["adjacency"] == "replace" else "zero"
-    return f"a user whose contribution may be replaced by {replaced}"
+    if card["adjacency"] == "replace":
+        return "a user whose contribution may be replaced by another user's"
+    return "a user whose update may be replaced by zero, while the device still adds its noise (zero-out)"
 
 
 def _figures_of(card: dict[str, Any]) -> list[str]:
@@ -367,6 +291,17 @@ def _run_of(card: dict[str, Any]) -> str:
     return f"{said}, by privacy loss distributions; Renyi divergences agree with at most {_amount(run['rdp'])}.{pure}"
 
 
+def _other_units_of(card: dict[str, Any]) -> list[str]:
+    if "two_nodes" not in card:
+        return []
+    twice = _figure({"epsilon": card["two_nodes"], "delta": card["delta"]})
+    said = [f"The unit is a node: a person with two nodes in the federation has {twice} over the whole run."]
+    if card["removal"] is not None:
+        removed = _figure({"epsilon": card["removal"], "delta": card["delta"]})
+        said.append(f"Literal removal, where the node's share of the noise goes with its update: {removed}.")
+    return said
+
+
 def _seen_by(one: dict[str, Any]) -> str:
     here = "" if one["here"] else " (not so in this run)"
     said = f"{one['who'][0].upper()}{one['who'][1:]}{here} sees {one['sees']}"
@@ -374,7 +309,8 @@ def _seen_by(one: dict[str, Any]) -> str:
         return f"{said}."
     if "unit" not in one:
         return f"{said}: epsilon {_amount(one['epsilon'])}."
-    return f"{said}: {_figure(one)} (unit {one['unit']}, adjacency {one['adjacency']}, whole run)."
+    of_round = f"; one round {_amount(one['round'])}" if one["epsilon"] not in (INFINITE, None) else ""
+    return f"{said}: {_figure(one)} (unit {_UNITS[one['unit']]}, adjacency {one['adjacency']}, whole run{of_round})."
 
 
 def _shares_of(card: dict[str, Any]) -> list[str]:

@@ -1,7 +1,7 @@
 """From a setting to its privacy card and its ledger: participation is known before the first round.
 
 Where clients are sampled, the card uses the seed with the largest participation of one client. Equal settings share a
-card. Every card says that a run of the lab is no release.
+card. Every card says what a deployed run of its kind would be worth, and that a run of the lab is no release.
 """
 
 import json
@@ -29,9 +29,18 @@ from foltr.lab.simulation.task import (
 from foltr.lab.spec.setting import AnySetting, PeopleSetting, Setting, SiloSetting, TextSetting, stored
 from foltr.learners.foltr_es import outcomes
 from foltr.privacy import ledger
-from foltr.privacy.card import DELTA, Circumstances, card
+from foltr.privacy.adversaries import Circumstances
+from foltr.privacy.card import DELTA, card
 from foltr.privacy.events import Event, with_present
-from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace, NoPrivacy, RandomizedResponse
+from foltr.privacy.mechanisms import (
+    Fpdgd,
+    Gaussian,
+    Laplace,
+    NoPrivacy,
+    RandomizedResponse,
+    ReleaseContext,
+    survivors_and_colluders,
+)
 from foltr.types import Array
 
 
@@ -47,6 +56,7 @@ class Facts(NamedTuple):
     local_only: bool  # no updates are sent
     first_seed: int
     seeds: int
+    shared_queries: float = 0.0  # fraction that data sharing gives to everybody
 
 
 def facts_of(setting: Setting, features: int) -> Facts:
@@ -64,6 +74,7 @@ def facts_of(setting: Setting, features: int) -> Facts:
         local_only=isinstance(setting.personal, LocalOnly),
         first_seed=setting.runs.first_seed,
         seeds=setting.runs.seeds,
+        shared_queries=setting.sharing.fraction,
     )
 
 
@@ -83,6 +94,7 @@ def _card(facts: Facts, delta: float | None) -> dict[str, Any]:
         return card(facts.privacy, None, Circumstances(1, federation.rounds, 0, 1, facts.parameters, central=True))
     released = _released(facts)
     per_message = federation.interactions
+    dropped, colluders = _dropped_and_colluders(facts.privacy, federation)
     about = Circumstances(
         taking_part=participants_of(federation),
         rounds=federation.rounds,
@@ -95,8 +107,21 @@ def _card(facts: Facts, delta: float | None) -> dict[str, Any]:
         weighted=isinstance(facts.privacy, NoPrivacy | Fpdgd),
         local_only=facts.local_only,
         lab=True,
+        dropped=dropped,
+        colluders=colluders,
+        shared_queries=facts.shared_queries,
     )
     return card(facts.privacy, released and released.event, about, delta=delta)
+
+
+def _dropped_and_colluders(privacy: Any, federation: Federated) -> tuple[int, int]:
+    """Clients of a round that may drop out, and those that work for a malicious server: at least one."""
+    if not isinstance(privacy, Gaussian | Laplace):
+        return 0, 1
+    participants = participants_of(federation)
+    context = ReleaseContext(participants, 1, 1, 0, federation.clients)
+    survivors, colluders = survivors_and_colluders(privacy, context)
+    return participants - survivors, max(1, colluders)
 
 
 class Released(NamedTuple):

@@ -1,14 +1,15 @@
 """The planner: how many releases a federation of this size should make for a privacy target, and how good it will be.
 
 Candidates differ in how often a client's update is released (fewer releases: more searches in each, less noise), in the
-clip, and in whether all clients take part in every round or two halves alternate. Noise is sized for the clients that
-remain after dropouts. Each candidate is simulated with the compiled engine. Among candidates within one standard error
+clip, and in whether all clients take part in every round or two halves alternate (above 1,000 clients always halves, as
+`secagg.guarantee` says). Noise is sized for the honest clients in every sum: those that remain after dropouts, less the
+colluders of a malicious server. Each candidate is simulated with the compiled engine. Among candidates within one error
 of the best, the planner prefers all clients in every round and then the most releases, because clients benefit earlier.
 Expected quality, quality without privacy and quality of local-only training come from seeds that the selection did not
-use: the best of many trials is biased upwards.
+use: the best of many trials is biased upwards. A federation that can promise no epsilon (`privacy.promise`) is refused.
 
 A simulation has at most as many clients as fit into `MAX_SEARCHES` searches; the noise of its mean is that of the real
-number of clients. The clients' noise shares are drawn as their sum, which has the same distribution.
+number of clients, for the smallest sum. The clients' noise shares are drawn as their sum.
 
 Differs from the paper: no paper plans.
 """
@@ -19,8 +20,6 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from rich import box
-from rich.table import Table
 
 from foltr.clicks import Users, click_model
 from foltr.errors import SpecError
@@ -36,9 +35,11 @@ from foltr.lab.simulation.protection import clip_rows
 from foltr.lab.simulation.task import Federated, Task
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.calibration import gaussian_epsilon, noise_multiplier
-from foltr.privacy.mechanisms import NoPrivacy
+from foltr.privacy.mechanisms import Gaussian, NoPrivacy, ReleaseContext, survivors_and_colluders
+from foltr.privacy.promise import check_promised, promise, words
 from foltr.rankers import Linear
 from foltr.rng import stream
+from foltr.secagg.guarantee import FEWEST, LARGEST_COHORT
 from foltr.types import Array, Updates
 
 DATA = "synthetic-mq2007@600"
@@ -62,7 +63,8 @@ class Target(NamedTuple):
     delta: float
     weeks: int
     searches: int = 40  # of a client in a week
-    dropout: float = 0.1
+    dropouts: float = 0.1
+    corrupt: float = 0.1  # of all clients, that work for a malicious server
     data: str = DATA
 
     @property
@@ -77,7 +79,8 @@ class Candidate(NamedTuple):
     interactions: int  # in a release
     clip: float
     multiplier: float  # stddev of the noise in a sum / clip
-    noise_contributors: int  # clients in a round, after dropouts
+    noise_contributors: int  # honest clients in every sum
+    survivors: int  # messages in the smallest sum
 
 
 class Trial(NamedTuple):
@@ -107,14 +110,15 @@ class Simulation(NamedTuple):
 def check(target: Target) -> None:
     """Refuses values outside the range that can be planned, and states the range."""
     limits = {
-        f"clients = {target.clients}: a federation needs at least two clients": target.clients >= 2,
+        f"clients = {target.clients}: a federation needs at least three clients": target.clients >= FEWEST,
         f"epsilon = {target.epsilon:g}: use a number above 0 and up to {MAX_EPSILON:,}, such as 1": (
             0 < target.epsilon <= MAX_EPSILON
         ),
         f"delta = {target.delta:g}: use a number between 0 and 1, such as 1e-5": 0 < target.delta < 1,
         f"weeks = {target.weeks}: use at least one week": target.weeks >= 1,
         f"searches = {target.searches}: use at least one search a week": target.searches >= 1,
-        f"dropout = {target.dropout:g}: use a share from 0 to below 1, such as 0.1": 0 <= target.dropout < 1,
+        f"dropouts = {target.dropouts:g}: use a share from 0 to below 1, such as 0.1": 0 <= target.dropouts < 1,
+        f"corrupt = {target.corrupt:g}: use a share from 0 to below 1, such as 0.1": 0 <= target.corrupt < 1,
     }
     for complaint, fine in limits.items():
         if not fine:
@@ -125,6 +129,8 @@ def prepare(target: Target) -> Simulation:
     """Loads the data and builds one engine a seed."""
     check(target)
     fold = catalog.load(target.data, fold=1)
+    check_promised(target.clients, parameters=fold.train.features.shape[1], delta=target.delta,
+                   dropouts=target.dropouts, corrupt=target.corrupt)  # fmt: skip
     clients = min(target.clients, MAX_CLIENTS, max(20, MAX_SEARCHES // target.total))
     users = (click_model(Users(), grades=fold.grades),)
     threads = min(2, os.cpu_count() or 1)
@@ -138,15 +144,17 @@ def prepare(target: Target) -> Simulation:
 
 
 def candidates(simulation: Simulation) -> list[Candidate]:
-    """All combinations that the clients' searches allow."""
-    return [
+    """All combinations that the clients' searches allow and that leave honest clients in every sum."""
+    target = simulation.target
+    found = [
         _candidate(simulation, releases, factor, halves=halves)
         for releases in RELEASES
-        if releases <= simulation.target.total
-        for halves in (False, True)
-        if not halves or (releases in HALVED_RELEASES and simulation.target.clients >= 4)
+        if releases <= target.total
+        for halves in ((True,) if target.clients > LARGEST_COHORT else (False, True))
+        if not halves or target.clients > LARGEST_COHORT or (releases in HALVED_RELEASES and target.clients >= 6)
         for factor in CLIPS
     ]
+    return [one for one in found if one.noise_contributors >= 2]
 
 
 def _candidate(simulation: Simulation, releases: int, factor: float, *, halves: bool) -> Candidate:
@@ -154,8 +162,10 @@ def _candidate(simulation: Simulation, releases: int, factor: float, *, halves: 
     taking_part = target.clients // (2 if halves else 1)
     clip = float(f"{factor * _median_norm(simulation, interactions):.2g}")
     multiplier = noise_multiplier(target.epsilon, target.delta, releases)
-    noise_contributors = max(1, math.floor(taking_part * (1 - target.dropout)))
-    return Candidate(releases, halves, interactions, clip, multiplier, noise_contributors)
+    mechanism = Gaussian(dropouts=target.dropouts, corrupt=target.corrupt)
+    context = ReleaseContext(taking_part, releases, 1, clients=target.clients)
+    survivors, colluders = survivors_and_colluders(mechanism, context)
+    return Candidate(releases, halves, interactions, clip, multiplier, survivors - max(1, colluders), survivors)
 
 
 def _median_norm(simulation: Simulation, interactions: int) -> float:
@@ -194,9 +204,7 @@ def _qualities(
 
 def _train(simulation: Simulation, candidate: Candidate, seed: int, noise: float) -> Array:
     """The ranker after all releases; `noise`: fraction of the noise, to estimate a larger federation."""
-    stddev = (
-        noise * candidate.multiplier * candidate.clip / candidate.noise_contributors if candidate.multiplier else 0.0
-    )
+    stddev = noise * noise_of_mean(candidate)
 
     def clip(updates: Updates, model: Array, round: int) -> Updates:  # noqa: ARG001
         clip_rows(updates.values, clip=candidate.clip, norm="l2")
@@ -214,11 +222,18 @@ def _train(simulation: Simulation, candidate: Candidate, seed: int, noise: float
     return last.parameters
 
 
+def noise_of_mean(one: Candidate) -> float:
+    """Standard deviation of the noise on the mean of the smallest sum, in which everybody's shares are."""
+    if not one.multiplier:  # no privacy: nothing is clipped either
+        return 0.0
+    return one.multiplier * one.clip / math.sqrt(one.survivors * one.noise_contributors)
+
+
 def _schedule(simulation: Simulation, candidate: Candidate, seed: int) -> Schedule:
     """Everybody or halves in turn, less those who drop out."""
     groups = 2 if candidate.halves else 1
     in_round = max(1, simulation.clients // groups)
-    staying = max(1, round(in_round * (1 - simulation.target.dropout)))
+    staying = max(1, round(in_round * (1 - simulation.target.dropouts)))
 
     def members(number: int) -> Members:
         chosen = round_robin_cohort(simulation.clients, in_round, seed=seed, round=number)
@@ -276,6 +291,10 @@ def conclude(simulation: Simulation, found: list[Trial]) -> dict[str, Any]:
         "recommended": {**best._asdict(), **_measured(worth)},
         "references": {"no privacy": _measured(unprotected), "local only": _measured(local_only)},
         "verdict": verdict,
+        "promise": words(promise(
+            simulation.target.clients, best.releases, parameters=simulation.fold.train.features.shape[1],
+            delta=simulation.target.delta, dropouts=simulation.target.dropouts, corrupt=simulation.target.corrupt,
+        )),
         "help": None if verdict == "good" else what_would_help(simulation, best, unprotected.mean - AFFORDABLE),
     }  # fmt: skip
 
@@ -290,98 +309,3 @@ def judge(private: Trial, unprotected: Trial, local_only: Trial) -> str:
 
 def _measured(one: Trial) -> dict[str, Any]:
     return {"ndcg": one.mean, "sd": one.sd, "runs": len(one.values)}
-
-
-def table(plan: dict[str, Any]) -> Table:
-    """All candidates for a terminal of 80 columns; the recommended one is marked."""
-    rows = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("", "releases", "searches each", "clip", "noise / clip", "nDCG@10 ± sd"):
-        rows.add_column(name, justify="left" if name == "" else "right")
-    for one in plan["candidates"]:
-        mark = "→" if _same(one, plan["recommended"]) else ""
-        who = f"{one['releases']}, halves" if one["halves"] else str(one["releases"])
-        row = (mark, who, f"{one['interactions']:,}", f"{one['clip']:g}", f"{one['multiplier']:.3g}", _mean_sd(one))
-        rows.add_row(*row, style="bold" if mark else "")
-    rows.add_section()
-    for name, one in (("recommended", plan["recommended"]), *plan["references"].items()):
-        rows.add_row("", name, "further runs", "", "", _mean_sd(one))
-    return rows
-
-
-def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    return all(one[key] == other[key] for key in ("releases", "halves", "clip"))
-
-
-def _mean_sd(one: dict[str, Any]) -> str:
-    return f"{one['ndcg']:.4f} ± {one['sd']:.4f}"
-
-
-def advice(plan: dict[str, Any]) -> list[str]:
-    """The recommendation, its expected quality, the verdict, what would help, and how it was simulated."""
-    verdict, *helps = _verdict(plan)
-    if plan["verdict"] == "too small":  # the verdict comes before the recipe
-        return [verdict, *helps, f"The best candidate: {_what(plan)}", _how_good(plan), _known_from(plan)]
-    return [_what(plan), _how_good(plan), verdict, *helps, _known_from(plan)]
-
-
-def _what(plan: dict[str, Any]) -> str:
-    target, best = plan["target"], plan["recommended"]
-    days = 7 * target["weeks"] / best["releases"]
-    who = "two alternating halves of the clients" if best["halves"] else "all clients"
-    times = "once" if best["releases"] == 1 else f"{best['releases']} times, every {days:.3g} days"
-    return (
-        f"For epsilon {target['epsilon']:g} at delta {target['delta']:g} per client, {target['clients']:,} clients and "
-        f"{target['weeks']} weeks: {who} take part {times}, with {best['interactions']:,} searches in each "
-        f"update; updates are clipped to an L2 norm of {best['clip']:g}; the noise in each sum has a standard "
-        f"deviation of {best['multiplier'] * best['clip']:.3g} ({best['multiplier']:.3g} times the clip), contributed "
-        f"by {best['noise_contributors']:,} clients, so that {100 * target['dropout']:g} % may drop out. "
-        f"Secure aggregation is required."
-    )
-
-
-def _how_good(plan: dict[str, Any]) -> str:
-    best, none, local_only = plan["recommended"], plan["references"]["no privacy"], plan["references"]["local only"]
-    return (
-        f"Expected nDCG@10 {_mean_sd(best)}; without privacy {_mean_sd(none)}; "
-        f"local-only training {_mean_sd(local_only)}."
-    )
-
-
-def _verdict(plan: dict[str, Any]) -> list[str]:
-    if plan["verdict"] == "good":
-        return [f"This is within {AFFORDABLE:g} of no privacy: the target is affordable."]
-    clients = plan["target"]["clients"]
-    lost = plan["references"]["no privacy"]["ndcg"] - plan["recommended"]["ndcg"]
-    if plan["verdict"] == "costly":
-        verdict = f"Privacy costs {lost:.3f} nDCG@10, but the federation is still better than local-only training."
-    else:
-        verdict = (
-            f"{clients:,} clients are too few for this target: with this noise a federation is no better than "
-            f"local-only training."
-        )
-    return [verdict, _help(plan)]
-
-
-def _help(plan: dict[str, Any]) -> str:
-    helps = plan["help"]
-    longer = f"{helps['weeks']} weeks would bring {helps['ndcg_with_these_weeks']:.4f}"
-    if helps["clients"] is None:
-        largest = 1 / NOISE_FRACTIONS[-1]
-        return f"{largest:g} times the clients are not enough to come within {AFFORDABLE:g} of no privacy; {longer}."
-    return (
-        f"{helps['clients']:,} clients, or epsilon {helps['epsilon']:.2g}, would bring it within {AFFORDABLE:g} of "
-        f"no privacy; {longer}."
-    )
-
-
-def _known_from(plan: dict[str, Any]) -> str:
-    how, clients = plan["simulated"], plan["target"]["clients"]
-    scaled = ""
-    if how["clients"] < clients:
-        scaled = f", {how['clients']:,} clients simulated with the noise of {clients:,}"
-    note = f" ({how['note']})" if how["note"] else ""
-    return (
-        f"Simulated on {how['data']}{note}, fold 1, {how['users']} users: {how['runs']} runs of each candidate, and "
-        f"{how['further_runs']} further runs of the choice and of its references{scaled}; sd over runs. The order of "
-        f"candidates this close may differ on other data, and real data may be harder or easier."
-    )

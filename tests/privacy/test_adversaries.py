@@ -1,0 +1,194 @@
+"""Three adversaries, two adjacencies, two nodes: the figures of a card against closed forms written down here.
+
+Nothing below uses the package's accountant or calibration for the expected values: the profile of Gaussian noise is
+written with scipy, and its roots are found by scipy.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.special import ndtr
+from scipy.stats import ncx2
+
+from foltr.errors import SpecError
+from foltr.lab.runs.card import card_of
+from foltr.lab.spec.parse import plan
+from foltr.privacy import release
+from foltr.privacy.accounting import epsilon, removal_epsilon
+from foltr.privacy.adversaries import composed_epsilon
+from foltr.privacy.events import Event
+from foltr.privacy.mechanisms import Gaussian, ReleaseContext, bit_of
+from foltr.privacy.noise import SystemStream
+from foltr.secagg.guarantee import guarantee
+from foltr.secagg.ring import Ring
+
+DELTA, RELEASES = 1e-5, 20
+
+
+def profile(mu, target):
+    """delta(epsilon) of Gaussian noise (Balle and Wang 2018, theorem 8)."""
+    return ndtr(mu / 2 - target / mu) - math.exp(target) * ndtr(-mu / 2 - target / mu)
+
+
+def epsilon_of(mu):
+    return brentq(lambda target: profile(mu, target) - DELTA, 1e-9, 200.0, xtol=1e-12)
+
+
+MU = brentq(lambda mu: profile(mu, 1.0) - DELTA, 1e-3, 5.0, xtol=1e-14)  # of epsilon 1 over the whole run
+SIGMA = math.sqrt(RELEASES) / MU  # noise multiplier of one of 20 releases
+
+
+def card(privacy=None, clients=1000, **more):
+    tables = {"data": {"name": "synthetic-mq2007"}, "federation": {"clients": clients, "rounds": RELEASES}, **more}
+    (setting,) = plan(tables | {"privacy": {"kind": "gaussian", **(privacy or {})}}).settings
+    return card_of(setting, 46)
+
+
+def against(found, name):
+    (one,) = [one for one in found["adversaries"] if one["id"] == name]
+    return one
+
+
+# --- noise is tied to the honest --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("honest", "stated"), [(800, 1.07), (31, 6.7), (1, 65.7)])
+def test_noise_for_900_with_fewer_honest_shares_is_worth_less(honest, stated):
+    """Claimed 1, sized for 900 of 1,000: what it is worth when only so many shares are unknown to the adversary."""
+    event = Event("gaussian", "l2", 1.0, "l2", SIGMA, noise_contributors=900, present=honest)
+    expected = epsilon_of(MU * math.sqrt(900 / honest))
+    assert expected == pytest.approx(stated, rel=0.01)
+    assert composed_epsilon(event, RELEASES, DELTA) == pytest.approx(expected, rel=1e-6)
+    if honest > 1:  # a distribution of that many losses takes ten seconds
+        assert epsilon({event: RELEASES}, DELTA).epsilon == pytest.approx(expected, rel=2e-3)
+
+
+def test_a_deployed_release_keeps_its_epsilon_against_a_server_with_100_of_1000_clients():
+    terms = guarantee(1000, dropouts=0.1, corrupt=0.1)
+    ring = Ring(clients=1000)
+    _, event = release.release(np.ones(46), clip=1.0, multiplier=SIGMA, guarantee=terms, ring=ring)
+    assert (event.noise_contributors, event.present, event.colluders) == (800, 800, 100)
+    share = event.noise / math.sqrt(event.noise_contributors) / event.bound
+    assert share * math.sqrt(800) == pytest.approx(SIGMA, rel=1e-6)  # 900 shares less 100 that are known
+    assert share * math.sqrt(900) == pytest.approx(1.0607 * SIGMA, rel=1e-3)
+    assert epsilon({event: RELEASES}, DELTA, "malicious").epsilon == pytest.approx(1.0, rel=2e-3)
+
+
+def test_the_shares_that_a_client_draws_are_as_large_as_its_event_says():
+    """Variance of 4,000 steps of noise within 5 standard errors: false alarm below 1 in 10^6."""
+    terms = guarantee(10, dropouts=0.1, corrupt=0.1)
+    noisy, event = release.release(np.zeros(4000), clip=1.0, multiplier=2.0, guarantee=terms, ring=Ring(clients=10))
+    steps = noisy.view("<i4").astype(float)
+    assert np.mean(steps**2) == pytest.approx(event.noise**2 / terms.honest, rel=5 * math.sqrt(2 / 4000))
+
+
+def test_the_card_has_a_figure_for_three_adversaries():
+    found = card({"dropouts": 0.1, "corrupt": 0.1})
+    assert against(found, "recipients")["epsilon"] == pytest.approx(epsilon_of(MU * math.sqrt(800 / 900)), rel=3e-3)
+    assert against(found, "server-sums")["epsilon"] == pytest.approx(epsilon_of(MU * math.sqrt(800 / 900)), rel=3e-3)
+    malicious = against(found, "malicious")
+    assert malicious["epsilon"] == pytest.approx(1.0, rel=3e-3)
+    assert malicious["who"] == "a malicious server with 100 colluding clients"
+    assert malicious["round"] == pytest.approx(epsilon_of(MU / math.sqrt(RELEASES)), rel=5e-3)
+
+
+def test_a_spec_that_assumes_nobody_corrupt_still_meets_one_colluder():
+    found = card(clients=10)
+    malicious = against(found, "malicious")
+    assert malicious["who"] == "a malicious server with 1 colluding client"
+    assert malicious["epsilon"] == pytest.approx(epsilon_of(MU * math.sqrt(10 / 9)), rel=3e-3)
+    assert malicious["epsilon"] > 1.05 > against(found, "recipients")["epsilon"]
+
+
+def test_two_servers_keep_the_figure_against_one_that_lies_and_any_number_of_clients():
+    found = card({"servers": 2, "corrupt": 0.3, "dropouts": 0.3})
+    assert against(found, "malicious-pair")["epsilon"] == pytest.approx(1.0, rel=3e-3)
+    assert against(found, "recipients")["epsilon"] == pytest.approx(epsilon_of(MU / math.sqrt(2)), rel=3e-3)
+    assert against(found, "both-servers")["epsilon"] == "infinite"
+
+
+def test_without_secure_sums_a_malicious_server_reads_single_messages():
+    found = card({"secure_aggregation": False, "corrupt": 0.1})
+    assert against(found, "malicious-single")["epsilon"] == pytest.approx(epsilon_of(MU * math.sqrt(900)), rel=3e-3)
+
+
+# --- zero-out, removal, two nodes -------------------------------------------------------------------------------------
+
+
+def removal_by_chi_square(clients, parameters, target):
+    """Delta of literal removal in both directions, by noncentral chi-square numbers instead of an integral.
+
+    L(x) = a |x - c|^2 + b with a = (1/q^2 - 1/p^2) / 2 for N(v, p^2) against N(0, q^2) in d = 20 P dimensions.
+    """
+    share, d, distance = SIGMA / math.sqrt(clients), RELEASES * parameters, math.sqrt(RELEASES)
+    deltas = []
+    for first, second in ((clients, clients - 1), (clients - 1, clients)):
+        p, q = share * math.sqrt(first), share * math.sqrt(second)
+        a = (1 / q**2 - 1 / p**2) / 2
+        centre = -distance / p**2 / (2 * a)  # L is quadratic around it
+        b = d * math.log(q / p) - distance**2 / (2 * p**2) - a * centre**2
+        level = (target - b) / a
+        tail = ncx2.sf if a > 0 else ncx2.cdf
+        there = tail(level / p**2, d, ((distance - centre) / p) ** 2)
+        back = tail(level / q**2, d, (centre / q) ** 2)
+        deltas.append(there - math.exp(target) * back)
+    return max(deltas)
+
+
+@pytest.mark.parametrize(
+    ("clients", "parameters", "stated"),
+    [(1000, 46, 1.01), (100, 46, 1.40), (10, 46, 13.0), (1000, 136, 1.02), (100, 136, 1.89), (10, 136, 25.0)],
+)
+def test_literal_removal_costs_more_than_zero_out(clients, parameters, stated):
+    event = Event("gaussian", "l2", 1.0, "l2", SIGMA, noise_contributors=clients, present=clients,
+                  parameters=parameters)  # fmt: skip
+    found = removal_epsilon(event, RELEASES, DELTA)
+    assert found == pytest.approx(stated, rel=0.015)
+    if clients < 1000:  # beyond that scipy's noncentral chi-square loses its digits
+        assert removal_by_chi_square(clients, parameters, found) == pytest.approx(DELTA, rel=0.02)
+
+
+def test_the_card_states_removal_where_it_differs_and_the_figure_of_two_nodes():
+    few, many = card(clients=100), card(clients=1000)
+    assert few["removal"] == pytest.approx(1.39, rel=0.01)
+    assert many["removal"] is None
+    assert many["two_nodes"] == pytest.approx(epsilon_of(2 * MU), rel=2e-3) == pytest.approx(2.15, rel=5e-3)
+    assert any("Literal removal" in said and "1.39" in said for said in few["sentences"])
+    assert any("a person with two nodes" in said and "2.15" in said for said in many["sentences"])
+    for found in (few, many):
+        assert any("replaced by zero, while the device still adds its noise" in said for said in found["sentences"])
+
+
+def test_a_zeroed_client_says_nothing_about_the_clip():
+    """Both neighbours of a bit are within 1/2: with +1/2 of a zeroed client, epsilon 1 would be 1.36."""
+    assert (bit_of(0.0, 1.0), bit_of(0.3, 1.0), bit_of(3.0, 1.0)) == (0.0, 0.5, -0.5)
+    # few clients: noise of the bits as large as the multiplier m. Update (3/4) / m^2, bit (1/2)^2 / m^2, or 1 / m^2
+    assert epsilon_of(MU * math.sqrt(3 / 4 + 1 / 4)) == pytest.approx(1.0)
+    assert epsilon_of(MU * math.sqrt(3 / 4 + 1)) == pytest.approx(1.36, rel=0.005)
+
+
+def test_the_bit_of_a_zero_update_is_noise_around_zero():
+    """Noise below 1/5: the mean of 400 bits of +1/2 would be 50 standard errors away, 4.5 allowed (1 in 10^5)."""
+    mechanism = Gaussian(epsilon=50.0, clip=1.0, adaptive=0.5)
+    event = mechanism.event(ReleaseContext(1, 1, 3))
+    noise = event.noise  # one client: the bit's noise is the multiplier
+    assert noise < 0.2
+    for zero in (np.zeros(3), np.array([np.nan, 1.0, np.inf])):
+        bits = [mechanism.protect(zero, 1.0, event, SystemStream())[-1] / noise for _ in range(400)]
+        assert abs(np.mean(bits)) < 4.5 / math.sqrt(400)
+
+
+@pytest.mark.parametrize("more", [{"trust": "local"}, {"servers": 2}])
+def test_an_adaptive_clip_needs_shares_of_a_sum(more):
+    with pytest.raises(SpecError, match="adaptive"):
+        card({"adaptive": 0.5, **more}, clients=10)
+    with pytest.raises(SpecError, match="adaptive"):
+        Gaussian(adaptive=0.5, **more).event(ReleaseContext(10, 1, 3))
+
+
+def test_shared_queries_are_on_the_card():
+    found = card(clients=10, partition={"kind": "labels"}, sharing={"fraction": 0.1})
+    assert any("10 % of the training queries" in seen and "without noise" in seen for seen in found["visible"])
+    assert not any("training queries" in seen for seen in card(clients=10)["visible"])
