@@ -65,6 +65,8 @@ def other_setups():
         yield field, setup._replace(terms=msgspec.structs.replace(setup.terms, **{field: value})), RANKER
     more = {**setup.registry.keys, 99: public(crypto.new_identity())}
     yield "registry", setup._replace(registry=registry(setup.registry.server, more)), RANKER
+    changed = {**setup.registry.keys, 28: public(crypto.new_identity())}
+    yield "another key of a client", setup._replace(registry=registry(setup.registry.server, changed)), RANKER
     fewer = {name: key for name, key in setup.registry.keys.items() if name != 28}
     yield "a client less", setup._replace(registry=registry(setup.registry.server, fewer)), RANKER
     yield "groups", setup._replace(groups=2), RANKER
@@ -166,6 +168,15 @@ def test_a_client_with_different_contributions_at_the_two_is_struck_at_both():
     states, _ = agreed(fed, boxes=boxes)
     rest = to_set([name for name in fed.identities if name != 13], fed.setup.registry)
     assert states[0].members == states[1].members == rest
+
+
+def test_a_second_contribution_of_a_round_does_not_replace_the_first():
+    state = begun(SEVEN, 0)
+    first, second = (inboxes(SEVEN, contributions(SEVEN))[0][10] for _ in range(2))
+    state = aggregator.accept(state, 10, first)
+    with pytest.raises(SecureAggregationError, match="two different contributions in round 1"):
+        aggregator.accept(state, 10, second)
+    assert aggregator.accept(state, 10, first).digests == state.digests  # the same bytes again change nothing
 
 
 def test_an_aggregator_that_adds_clients_to_its_list_gains_nothing():

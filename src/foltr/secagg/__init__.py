@@ -7,6 +7,7 @@ al., "Secure single-server aggregation with (poly)logarithmic overhead" (CCS 202
     server.aggregate         the server's side of a round, a generator of requests and replies
     in_process.secure_sum    the whole protocol in one process
     groups                   a sum in each of several groups, for aggregators that compare groups
+    two_servers, aggregator  sums by two aggregators that do not work together; two_in_process runs them
     ring                     numbers as fixed-point integers modulo a power of two
     messages                 what server and clients agree on beforehand, and what they send
 
