@@ -38,7 +38,7 @@ def atomic_write(path: Path, *, instead: str = "another folder") -> Iterator[Pat
             )  # content reaches the disk before the name does, so that a power cut leaves no empty file
         temporary.replace(path)
     except OSError as problem:
-        raise _explained(path, problem, instead) from None
+        raise explained(path, problem, instead) from None
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -76,7 +76,8 @@ def _without_nan(value: Any) -> Any:
     return value
 
 
-def _explained(path: Path, problem: OSError, instead: str) -> StorageError:
+def explained(path: Path, problem: OSError, instead: str) -> StorageError:
+    """An error of the operating system as a message that says what to do."""
     if problem.errno in (errno.ENOSPC, errno.EDQUOT):
         return StorageError(f"{path}: the disk is full; free some space or choose {instead}, then try again")
     if problem.errno == errno.EFBIG:

@@ -6,7 +6,8 @@ import sys
 HEAVY = ("numba", "llvmlite", "scipy", "polars", "matplotlib", "dp_accounting", "typer", "rich", "jinja2", "foltr.lab")
 MODULES = (
     "foltr.client", "foltr.learners.pdgd", "foltr.learners.foltr_es", "foltr.rankers", "foltr.rankers.trained",
-    "foltr.privacy.mechanisms", "foltr.privacy.ledger", "foltr.privacy.noise", "foltr.privacy.release",
+    "foltr.privacy.mechanisms", "foltr.privacy.ledger", "foltr.privacy.ledger_file", "foltr.privacy.noise",
+    "foltr.privacy.release",
     "foltr.secagg.client", "foltr.secagg.server", "foltr.text.analysis", "foltr.text.features", "foltr.registry",
 )  # fmt: skip
 TRAIN = """

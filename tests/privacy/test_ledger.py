@@ -165,9 +165,62 @@ def test_a_release_is_counted_in_place():
     assert (further.counts.shape, book.counts.shape) == ((1_000_000, 2), (1_000_000, 1))
 
 
-def test_nobody_takes_part_twice_in_one_release():
-    with pytest.raises(PrivacyError, match="twice in one release"):
-        ledger.charge(ledger.begin(3, delta=DELTA), gaussian(4.0), np.array([1, 2, 1]))
+def test_a_user_who_is_listed_twice_has_twice_the_bound():
+    """20 releases for epsilon 1; two contributions to each are a mu twice as large, which costs 2.15 and not 1.46."""
+    event, both = gaussian(noise_multiplier(1.0, DELTA, 20)), np.array([1, 2, 1])
+    book = ledger.begin(3, delta=DELTA)
+    for _ in range(20):
+        book = ledger.charge(book, event, both)
+    assert book.counts[:, 0].tolist() == [0, 80, 20]
+    assert ledger.spent_by(book, 1).epsilon == pytest.approx(
+        gaussian_epsilon(2 * math.sqrt(20) / event.noise, DELTA), 1e-3
+    )
+    assert ledger.spent_by(book, 1).epsilon == pytest.approx(2.15, abs=0.01)
+    pure = ledger.charge(ledger.begin(3, delta=DELTA), laplace(4.0), both)
+    assert pure.counts[:, 0].tolist() == [0, 2, 1]  # epsilons add up within a release as over releases
+
+
+@pytest.mark.parametrize("event", [gaussian(4.0), laplace(9.0)])
+@given(users=st.lists(st.integers(0, 3), max_size=8), budget=st.floats(0.01, 4), times=st.integers(0, 3))
+def test_a_release_is_admitted_exactly_if_it_leaves_everybody_within_the_budget(event, users, budget, times):
+    book = ledger.begin(4, delta=DELTA, budget=budget)
+    after = ledger.charge(book._replace(counts=book.counts.copy()), event, np.array(users, np.int64), times)
+    worst = max(ledger.closed_epsilon({event: int(count)}, DELTA) for count in after.counts[:, 0])
+    if abs(worst / budget - 1) > 1e-6:
+        assert ledger.admits(book, event, np.array(users, np.int64), times) == (worst <= budget)
+
+
+@pytest.mark.parametrize("times", [-1, -(2**40), 2**31, 0.5])
+@pytest.mark.parametrize("call", [ledger.admits, ledger.charge, ledger.record])
+def test_releases_happen_0_times_or_more(call, times):
+    book = ledger.begin(2, delta=DELTA, budget=1e6, events=(gaussian(4.0),))
+    with pytest.raises(PrivacyError, match="times; a release happens 0 to"):
+        call(book, gaussian(4.0), np.array([0]), times)
+    assert book.counts.sum() == 0
+
+
+def test_a_count_never_wraps_around():
+    book = ledger.charge(ledger.begin(2, delta=DELTA), gaussian(4.0), np.array([0]), 2**31 - 1)
+    with pytest.raises(PrivacyError, match="cannot be counted"):
+        ledger.charge(book, gaussian(4.0), np.array([0, 1]))
+    with pytest.raises(PrivacyError, match="cannot be counted"):
+        ledger.charge(book, gaussian(4.0), np.zeros(50_000, np.int64))
+    assert book.counts[:, 0].tolist() == [2**31 - 1, 0]
+
+
+def test_users_are_numbered_from_0():
+    with pytest.raises(PrivacyError, match="user -1"):
+        ledger.charge(ledger.begin(3, delta=DELTA), gaussian(4.0), np.array([-1]))
+
+
+@pytest.mark.parametrize("users", [0, 3])
+@pytest.mark.parametrize("events", [(), (gaussian(4.0),)])
+def test_an_empty_ledger_survives_a_file(users, events):
+    book = ledger.begin(users, delta=DELTA, budget=1.0, events=events)
+    back = ledger.loads(ledger.dumps(book))
+    assert back[:3] == book[:3]
+    assert back.counts.shape == (users, len(events))
+    assert ledger.spent(back).epsilon == 0
 
 
 def test_a_release_without_users_costs_nothing():
@@ -211,6 +264,12 @@ def damaged():
     yield "another version", json.dumps(whole | {"version": 99})
     for key in whole:
         yield f"without {key}", json.dumps({name: value for name, value in whole.items() if name != key})
+    yield "a negative count", json.dumps(whole | {"counts": [[-3], [1]]})
+    yield "half a release", json.dumps(whole | {"counts": [[0.5], [1]]})
+    yield "more than 32 bits", json.dumps(whole | {"counts": [[2**31], [1]]})
+    yield "a user before the first", json.dumps(whole | {"user_has": [0, -1]})
+    yield "a negative budget", json.dumps(whole | {"budget": -1.0})
+    yield "a delta of 1", json.dumps(whole | {"delta": 1.0})
     yield "a user of no kind", json.dumps(whole | {"user_has": [0, 7]})
     yield "negative noise", json.dumps(whole | {"events": [whole["events"][0] | {"noise": -1.0}]})
     yield "unknown mechanism", json.dumps(whole | {"events": [whole["events"][0] | {"mechanism": "magic"}]})

@@ -104,7 +104,7 @@ def not_used(body, states):
 
 def test_a_clients_own_key_does_not_come_back_under_another_name():
     states, body = at("share")
-    assert not_used(changed(body, keys=[states[ME].advert, *body.keys[1:]]), states) == {OTHER}
+    assert not_used(changed(body, keys=[messages.signed_keys(states[ME].advert), *body.keys[1:]]), states) == {OTHER}
     assert not_used(body, states) == set()
 
 
@@ -119,19 +119,20 @@ def test_one_key_under_two_names_is_used_for_neither():
 
 def said_by(client, keys):
     address = messages.Address(members(FED)[client].context, 1, "reply", "advertise", client)
-    return messages.send(FED.identities[client], address, keys)
+    return messages.signed_keys(messages.send(FED.identities[client], address, keys))
 
 
 def test_keys_of_an_earlier_round_are_not_used():
     states, body = at("share")
     _, earlier = answer(members(FED, round=7)[OTHER], asked(FED, "advertise", OTHER, messages.Start(), round=7))
-    assert not_used(changed(body, keys=[earlier, *body.keys[1:]]), states) == {OTHER}
+    assert not_used(changed(body, keys=[messages.signed_keys(earlier), *body.keys[1:]]), states) == {OTHER}
 
 
 def test_keys_that_the_server_made_up_are_not_used():
     states, body = at("share")
     address = messages.Address(states[ME].context, 1, "reply", "advertise", OTHER)
     invented = messages.send(FED.server, address, content(states[THIRD].advert, messages.Keys))
+    invented = messages.signed_keys(invented)
     assert not_used(changed(body, keys=[invented, *body.keys[1:]]), states) == {OTHER}
 
 

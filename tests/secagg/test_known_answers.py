@@ -61,6 +61,24 @@ def test_hkdf_of_rfc_5869_appendix_a():
     assert third.hex() == ("8da4e775a563c18f715f802a063c5a31b8a11f5c5ee1879ec3454e5f3c738d2d9d201395faa4b61a96c8")
 
 
+def test_a_derived_key_is_that_of_hkdf():
+    info = primitives.between(bytes(32), 3, 4, "mask")
+    assert primitives.derive(primitives.extract(b"agreed"), bytes(32), 3, 4, "mask") == primitives.hkdf(
+        b"agreed", info=info
+    )
+
+
+def test_points_of_small_order_are_those_that_the_library_refuses():
+    """Every listed point gives the zero secret, and a fresh key is not listed."""
+    key = primitives.agreement_key(primitives.new_secret())
+    for point in primitives._SMALL_ORDER:
+        assert not primitives.usable(point)
+        with pytest.raises(SecureAggregationError, match="not usable"):
+            primitives.agree(key, point)
+    assert primitives.usable(primitives.public_of(key))
+    assert not primitives.usable(b"short")
+
+
 def test_chacha20_poly1305_of_rfc_8439_section_2_8_2():
     """The standard's nonce is not zero, so the cipher is called as `encrypt` calls it."""
     key, nonce = bytes(range(0x80, 0xA0)), bytes.fromhex("070000004041424344454647")

@@ -150,7 +150,7 @@ def _share(state: Client, body: messages.Neighbourhood) -> tuple[Client, message
     shared = _agreements(state, keys)
     _require(
         state,
-        rules.enough_holders(len(shared), threshold),
+        rules.enough_neighbours(len(shared), threshold),
         f"{len(shared)} neighbours have usable keys, at least {threshold} are needed",
     )
     state = msgspec.structs.replace(
@@ -182,13 +182,14 @@ def _neighbours(state: Client, body: messages.Neighbourhood) -> tuple[int, tuple
     return shape.threshold, tuple(known.clients[places[other]] for other in around)
 
 
-def _usable(state: Client, adverts: dict[int, bytes]) -> dict[int, messages.Keys]:
+def _usable(state: Client, signed: dict[int, bytes]) -> dict[int, messages.Keys]:
     """The keys that are signed by their neighbour and belong to nobody else; the others count as absent."""
     found: dict[int, messages.Keys] = {}
-    for other, advert in adverts.items():
+    for other, one in signed.items():
         address = _address(state, "reply", "advertise", other)
-        with suppress(SecureAggregationError):
-            found[other] = messages.receive(advert, address, state.registry.keys[other], messages.Keys)
+        keys = messages.keys_of(one, address, state.registry.keys[other])
+        if keys is not None:
+            found[other] = keys
     own = msgspec.structs.astuple(_own_keys(state))
     usable = rules.usable_keys(own, {other: msgspec.structs.astuple(key) for other, key in found.items()})
     return {other: key for other, key in found.items() if other in usable}
@@ -200,7 +201,7 @@ def _agreements(state: Client, keys: dict[int, messages.Keys]) -> dict[int, byte
     for other, key in keys.items():
         if crypto.usable(key.mask):
             with suppress(SecureAggregationError):
-                found[other] = crypto.agree(private, key.channel)
+                found[other] = crypto.extract(crypto.agree(private, key.channel))
     return found
 
 
@@ -234,7 +235,7 @@ def _mask(state: Client, body: messages.Deliveries) -> tuple[Client, messages.Ma
         opened = _open_shares(state, other, sealed) if sealed and other in state.shared else None
         if opened is not None:
             held[other] = opened
-    enough = rules.enough_holders(len(held), state.threshold)
+    enough = rules.enough_neighbours(len(held), state.threshold)
     _require(state, enough, f"{len(held)} neighbours take part, at least {state.threshold} are needed")
     keys = {other: state.mask_keys[other] for other in held}
     terms = state.terms

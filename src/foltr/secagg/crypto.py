@@ -87,14 +87,19 @@ def usable(public: bytes) -> bool:
     return len(public) == SECRET and public not in _SMALL_ORDER
 
 
-def derive(shared: bytes, context: bytes, sender: int, receiver: int, purpose: str) -> bytes:
-    """A key for one purpose, one round and one direction between two clients."""
-    return hkdf(shared, info=between(context, sender, receiver, purpose))
+def extract(secret: bytes, salt: bytes = bytes(32)) -> bytes:
+    """The first half of HKDF, once for each agreed secret: what keys are derived from."""
+    return hmac.digest(salt, secret, "sha256")
+
+
+def derive(extracted: bytes, context: bytes, sender: int, receiver: int, purpose: str) -> bytes:
+    """A key for one purpose, one round and one direction between two clients: the second half of HKDF."""
+    return hmac.digest(extracted, between(context, sender, receiver, purpose) + b"\x01", "sha256")
 
 
 def hkdf(secret: bytes, *, info: bytes, salt: bytes | None = None, size: int = SECRET) -> bytes:
-    """Extract and expand with SHA-256; by `hmac`, which takes a third of the time of the library's object."""
-    key, block, found = hmac.digest(salt or bytes(32), secret, "sha256"), b"", b""
+    """By `hmac`, which takes a third of the time of the library's object."""
+    key, block, found = extract(secret, salt or bytes(32)), b"", b""
     for counter in range(1, -(-size // 32) + 1):
         block = hmac.digest(key, block + info + bytes([counter]), "sha256")
         found += block
@@ -169,7 +174,8 @@ def pairwise_mask(
     """The sum of the masks that a client has with these others: what one of two adds, the other subtracts. [P]"""
     private = agreement_key(secret)
     seeds = [
-        derive(agree(private, key), context, min(me, other), max(me, other), "mask") for other, key in keys.items()
+        derive(extract(agree(private, key)), context, min(me, other), max(me, other), "mask")
+        for other, key in keys.items()
     ]
     each = masks(seeds, length, bits)  # [others, P]
     added = np.array([me < other for other in keys], bool)

@@ -87,15 +87,21 @@ def run_in_memory(
     drop: Mapping[Stage, Collection[int]] | None = None,
     mutate: Mutation | None = None,
 ) -> Result:
-    """What the server's side returns. A client in `drop` is silent from that stage on; `mutate` changes messages."""
+    """What the server's side returns. A client in `drop` is silent from that stage on, and so is one that refuses a
+    request; `mutate` changes messages."""
     states, dropped, change = dict(clients), set[int](), mutate or _unchanged
     requests = next(server)
     for stage in STAGES:
         dropped.update((drop or {}).get(stage, ()))
         replies = {}
         for client, request in requests.items():
-            if client not in dropped:
+            if client in dropped:
+                continue
+            try:
                 states[client], reply = answer(states[client], change(stage, "request", client, request))
+            except SecureAggregationError:
+                dropped.add(client)
+            else:
                 replies[client] = change(stage, "reply", client, reply)
         try:
             requests = server.send(replies)

@@ -30,7 +30,7 @@ from foltr.types import Array
 
 PROTOCOL = "foltr-secagg"
 VERSION = 2
-_NEIGHBOUR_BYTES = 256  # the longest entry is a signed pair of keys
+_NEIGHBOUR_BYTES = 160  # the longest entry is a signed pair of keys
 Share = Annotated[float, msgspec.Meta(ge=0, lt=1)]
 
 
@@ -204,7 +204,7 @@ class Neighbourhood(Body, frozen=True):
     members: bytes  # as a set
     root: bytes  # of the tree over all signed keys
     path: bytes  # proof that the client's own keys are in it
-    keys: list[bytes]  # envelopes, in the order of neighbours
+    keys: list[bytes]  # `signed_keys` of each neighbour, in the order of neighbours
 
 
 class Shares(Body, frozen=True):
@@ -317,6 +317,22 @@ def opened(data: bytes, at: Address) -> Envelope:
 def vouches(signature: bytes, at: Address, signer: bytes, body: Body) -> bool:
     """Whether the signature is that of a message with this body."""
     return signed_by(signer, signature, _signed(at, msgspec.msgpack.encode(body)))
+
+
+def signed_keys(advert: bytes) -> bytes:
+    """The reply of `advertise` as its neighbours are sent it: two keys and the signature, without the envelope."""
+    envelope = _envelope.decode(advert)
+    keys = msgspec.msgpack.decode(envelope.body, type=Keys)
+    return keys.channel + keys.mask + envelope.signature
+
+
+def keys_of(signed: bytes, at: Address, signer: bytes) -> Keys | None:
+    """The keys of a neighbour; None where they are not its own in this round."""
+    try:
+        keys = Keys(signed[:32], signed[32:64])
+    except ValueError:
+        return None
+    return keys if vouches(signed[64:], at, signer, keys) else None
 
 
 def _signed(at: Address, content: bytes) -> bytes:

@@ -4,8 +4,8 @@
 request where a function says False. A model of the protocol calls the same functions, so that what is checked is what
 runs; a mutant replaces one of them.
 
-    share    takes_part, in_cohort, enough_members, own_keys_counted, usable_keys, enough_holders
-    mask     enough_holders
+    share    takes_part, in_cohort, enough_members, own_keys_counted, usable_keys, enough_neighbours
+    mask     enough_neighbours
     agree    survives, survivors_took_part, survivors_are_held, enough_survivors, enough_surviving_neighbours
     unmask   enough_signatures, may_open, share_to_open
 
@@ -57,9 +57,9 @@ def usable_keys(own: Sequence[bytes], keys: Mapping[int, Sequence[bytes]]) -> se
     return {other for other, both in keys.items() if other not in stolen and len(set(both)) == len(both)}
 
 
-def enough_holders(holders: int, threshold: int) -> bool:
+def enough_neighbours(neighbours: int, threshold: int) -> bool:
     """So many neighbours hold shares of the client, or it of theirs, that secrets can be found again and masks hide."""
-    return holders >= threshold
+    return neighbours >= threshold
 
 
 # agree: who survives

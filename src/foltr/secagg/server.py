@@ -2,16 +2,18 @@
 
 Sources: Bonawitz et al. 2017, figure 4; Bell et al. 2020. Stages: keys are advertised, secrets shared
 among neighbours, masked vectors sent, the survivors agreed on, shares opened. A client whose reply is absent has
-dropped out; one whose reply is invalid stops the round with an error that names it, so that the next round excludes it.
+dropped out. So has one whose reply is malformed, too long, of another stage or round, or not its own: its name and the
+reason are in the result. Whoever was not asked is not heard.
 
-From masked vectors and opened shares to the sum: of a client whose vector arrived the self mask is reconstructed; of
-one that shared its secrets and then dropped out, the mask key, and with it the masks that its neighbours added.
+A client that cannot use a neighbour's key or shares leaves the entry of that neighbour empty in its signed reply: a
+report. Either may be lying, so the one with the most reports for and against it is dropped, then the next; of two with
+one report, the one reported. A liar so costs the round itself and at most one other.
 
-Differs from the paper: every opened share is checked against its owner's commitment, and every secret against the key
-or commitment it belongs to, so that the sum is exact or there is none.
+Differs from the paper: what a bad party sends drops it and not the round. `unmasking` has the last step.
 """
 
-from collections.abc import Collection, Generator, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -29,6 +31,7 @@ from foltr.secagg.messages import (
     Registry,
     Stage,
     Terms,
+    cohort_of,
     context,
     guaranteed,
     receive,
@@ -36,10 +39,12 @@ from foltr.secagg.messages import (
     shape_of,
     to_set,
 )
+from foltr.secagg.unmasking import Opened, Report, named, unmasked
 from foltr.types import Array
 
 Requests: TypeAlias = dict[int, bytes]
 Replies: TypeAlias = Mapping[int, bytes]
+_SEALED = 2 * shamir.SHARE + 16  # bytes of two shares and their tag
 
 
 class Sum(NamedTuple):
@@ -47,6 +52,8 @@ class Sum(NamedTuple):
     included: tuple[int, ...]  # whose vectors are in it, sorted
     up: dict[int, int]  # bytes that each client sent
     down: dict[int, int]  # bytes that each client was sent
+    dropped: dict[int, str]  # whose reply was invalid, or who was reported: the first reason
+    reports: tuple[Report, ...]
 
 
 class Circle(NamedTuple):
@@ -65,22 +72,11 @@ class _Post(NamedTuple):
     round: int
     registry: Registry
     identity: Ed25519PrivateKey
+    most_bytes: int  # of a reply
     up: dict[int, int]  # bytes that each client sent so far
     down: dict[int, int]  # bytes that each client was sent so far
-
-
-class _Opened(NamedTuple):
-    """The server's state after shares are opened."""
-
-    terms: Terms
-    context: bytes
-    threshold: int
-    around: Mapping[int, tuple[int, ...]]  # neighbours of each client
-    places: Mapping[int, Mapping[int, int]]  # of each neighbour in that order
-    keys: Mapping[int, messages.Keys]
-    shares: Mapping[int, messages.Shares]  # of those who take part
-    vectors: Mapping[int, Array]  # of those who survive
-    revealed: Mapping[int, messages.Revealed]
+    dropped: dict[int, str]
+    reports: list[Report]
 
 
 def aggregate(
@@ -88,57 +84,162 @@ def aggregate(
 ) -> Generator[Requests, Replies, Sum]:
     """The exact sum of the clients' vectors; or a SecureAggregationError, and nothing is revealed."""
     sizes = guaranteed(terms, registry)
-    cohort = _cohort(clients, registry, sizes)
-    seal = context(terms, registry, round, ranker)
-    post = _Post(seal, round, registry, identity, dict.fromkeys(cohort, 0), dict.fromkeys(cohort, 0))
-    adverts = yield from _ask(post, "advertise", {client: messages.Start() for client in cohort})
-    keys = _distinct(_read(post, "advertise", adverts, messages.Keys))
-    _at_least(len(keys), sizes.min_clients, "clients sent keys")
+    cohort = _cohort(clients, registry, sizes, round)
+    post = _post(cohort, terms, registry, identity, round, ranker)
+    replies = yield from _ask(post, "advertise", {client: messages.Start() for client in cohort})
+    keys = _distinct(post, _read(post, "advertise", replies, messages.Keys, _check_keys))
+    _at_least(post, len(keys), sizes.min_clients, "clients sent keys")
 
-    circle, neighbourhoods = _neighbourhoods(adverts, terms, sizes, registry)
-    shares = _read(post, "share", (yield from _ask(post, "share", neighbourhoods)), messages.Shares)
-    _check_sizes(shares, circle)
-    _check_circle(shares, shares, circle, "shared their secrets")
+    circle, neighbourhoods = _neighbourhoods({client: replies[client] for client in keys}, terms, sizes, registry)
+    replies = yield from _ask(post, "share", neighbourhoods)
+    shares = _read(post, "share", replies, messages.Shares, lambda c, body: _check_shares(body, circle.around[c]))
+    _settle(post, shares, _unsealed(shares, circle))
+    _check_circle(post, shares, shares, circle, "shared their secrets")
 
-    masked = _read(post, "mask", (yield from _ask(post, "mask", _deliveries(shares, circle))), messages.Masked)
-    vectors = {client: _vector(client, body, terms, circle) for client, body in masked.items()}
-    _at_least(len(vectors), sizes.min_clients, "clients sent their vectors")
-    _check_circle(shares, vectors, circle, "sent their vectors")
+    replies = yield from _ask(post, "mask", _deliveries(shares, circle))
+    masked = _read(post, "mask", replies, messages.Masked, lambda c, body: _check_masked(body, terms, circle.around[c]))
+    _settle(post, masked, _unproved(masked, shares, circle))
+    vectors = {client: np.frombuffer(body.vector, ring.dtype(terms.bits)) for client, body in masked.items()}
+    _at_least(post, len(vectors), sizes.min_clients, "clients sent their vectors")
+    _check_circle(post, shares, vectors, circle, "sent their vectors")
 
     survivors = to_set(vectors, registry)
-    agreed = yield from _ask(post, "agree", {client: messages.Survivors(survivors) for client in vectors})
-    _check_agreed(_read(post, "agree", agreed, messages.Agreement), messages.agreement(circle.view, survivors))
+    replies = yield from _ask(post, "agree", {client: messages.Survivors(survivors) for client in vectors})
+    expected = messages.agreement(circle.view, survivors)
+    agreed = _read(post, "agree", replies, messages.Agreement, lambda _, body: _check_agreed(body, expected))
 
-    agreements = _agreements(post, agreed, masked, circle)
-    revealed = _read(post, "unmask", (yield from _ask(post, "unmask", agreements)), messages.Revealed)
-    _check_revealed(revealed, circle)
-    opened = _Opened(
-        terms, post.context, circle.threshold, circle.around, circle.places, keys, shares, vectors, revealed
+    agreements = _agreements(post, {client: replies[client] for client in agreed}, masked, circle)
+    replies = yield from _ask(post, "unmask", agreements)
+    revealed = _read(
+        post, "unmask", replies, messages.Revealed, lambda c, body: _check_revealed(body, circle.around[c])
     )
-    return Sum(_unmasked(opened), tuple(vectors), post.up, post.down)
+    opened = Opened(
+        terms=terms,
+        context=post.context,
+        threshold=circle.threshold,
+        around=circle.around,
+        places=circle.places,
+        keys=keys,
+        shares=shares,
+        vectors=vectors,
+        proofs={client: body.proofs for client, body in masked.items()},
+        revealed=revealed,
+        reports=post.reports,
+    )
+    total = unmasked(opened)
+    return Sum(total, tuple(vectors), post.up, post.down, post.dropped, tuple(post.reports))
 
 
-def _cohort(clients: Iterable[int], registry: Registry, sizes: Guarantee) -> list[int]:
+def _cohort(clients: Iterable[int], registry: Registry, sizes: Guarantee, round: int) -> list[int]:
     cohort = sorted(set(clients))
     unknown = [client for client in cohort if client not in registry.keys]
     if unknown:
         raise SpecError(f"clients {unknown[:5]} are not in the registry; register their identities first")
+    if not set(cohort) <= (asked := cohort_of(registry, sizes, round)):
+        raise SpecError(f"clients {sorted(set(cohort) - asked)[:5]} are asked in round {round}; it is not their turn")
     if len(cohort) < sizes.min_clients:
         raise SpecError(f"{len(cohort)} clients; a sum of this federation needs {sizes.min_clients} or more")
     return cohort
 
 
-def _distinct(keys: dict[int, messages.Keys]) -> dict[int, messages.Keys]:
-    """Every key has its size and one owner."""
-    owners: dict[bytes, int] = {}
+def _post(
+    cohort: list[int], terms: Terms, registry: Registry, identity: Ed25519PrivateKey, round: int, ranker: bytes
+) -> _Post:
+    sent, received = dict.fromkeys(cohort, 0), dict.fromkeys(cohort, 0)
+    most = messages.most_bytes(terms, guaranteed(terms, registry))
+    return _Post(context(terms, registry, round, ranker), round, registry, identity, most, received, sent, {}, [])
+
+
+# --- what is checked in each reply --------------------------------------------------------------------------------
+
+
+def _refuse(what: str) -> None:
+    raise SecureAggregationError(what)
+
+
+def _check_keys(_: int, body: messages.Keys) -> None:
+    if body.channel == body.mask or not all(map(crypto.usable, (body.channel, body.mask))):
+        _refuse("its keys are not usable; take freshly generated ones")
+
+
+def _distinct(post: _Post, keys: dict[int, messages.Keys]) -> dict[int, messages.Keys]:
+    """Every key has one owner; those who sent the same one are dropped together."""
+    owners: dict[bytes, list[int]] = {}
     for client, both in keys.items():
         for key in msgspec.structs.astuple(both):
-            if key in owners:
-                raise SecureAggregationError(
-                    f"clients {owners[key]} and {client} sent the same key; each needs its own"
-                )
-            owners[key] = client
-    return keys
+            owners.setdefault(key, []).append(client)
+    for several in owners.values():
+        for client in several if len(several) > 1 else ():
+            post.dropped[client] = f"clients {several[0]} and {several[1]} sent the same key; each needs its own"
+    return {client: both for client, both in keys.items() if client not in post.dropped}
+
+
+def _check_shares(body: messages.Shares, around: Collection[int]) -> None:
+    sizes = {len(one) for one in body.sealed} <= {0, _SEALED} and {len(one) for one in body.commitments} <= {
+        2 * crypto.COMMITMENT
+    }
+    if not sizes or len(body.sealed) != len(around) or len(body.commitments) != len(around):
+        _refuse(f"it sent shares for {len(body.sealed)} neighbours, not {len(around)}, or of a wrong size")
+
+
+def _check_masked(body: messages.Masked, terms: Terms, around: Collection[int]) -> None:
+    expected = terms.length * terms.bits // 8
+    if len(body.vector) != expected:
+        _refuse(f"it sent a vector of {len(body.vector)} bytes, expected {expected}")
+    if len(body.proofs) != len(around) or not {len(one) for one in body.proofs} <= {0, crypto.COMMITMENT}:
+        _refuse(f"it sent {len(body.proofs)} proofs, one for each neighbour expected")
+
+
+def _check_agreed(body: messages.Agreement, expected: messages.Agreement) -> None:
+    if body != expected:
+        _refuse("it signed another set of survivors than it was sent")
+
+
+def _check_revealed(body: messages.Revealed, around: Collection[int]) -> None:
+    if len(body.shares) != len(around) or not {len(one) for one in body.shares} <= {0, shamir.SHARE}:
+        _refuse("it did not open one share for each of its neighbours")
+
+
+# --- reports: who cannot work with whom ----------------------------------------------------------------------------
+
+
+def _unsealed(shares: Mapping[int, messages.Shares], circle: Circle) -> list[Report]:
+    """Neighbours whose keys a client could not use."""
+    return [
+        Report(client, other, "its keys cannot be used")
+        for client, body in shares.items()
+        for other, sealed in zip(circle.around[client], body.sealed, strict=True)
+        if not sealed
+    ]
+
+
+def _unproved(
+    masked: Mapping[int, messages.Masked], shares: Mapping[int, messages.Shares], circle: Circle
+) -> list[Report]:
+    """Neighbours whose shares a client could not open."""
+    return [
+        Report(client, other, "its sealed shares do not open")
+        for client, body in masked.items()
+        for other, proof in zip(circle.around[client], body.proofs, strict=True)
+        if not proof and other in shares
+    ]
+
+
+def _settle(post: _Post, present: dict[int, Kind], reports: list[Report]) -> None:
+    """Removes clients from `present` until no report stands between two that are left."""
+    post.reports.extend(reports)
+    standing = [one for one in reports if one.by in present and one.about in present]
+    while standing:
+        counts = Counter(one.by for one in standing) + Counter(one.about for one in standing)
+        accused = {one.about for one in standing}
+        worst = max(counts, key=lambda client: (counts[client], client in accused, -client))
+        found = next(one for one in standing if worst in (one.by, one.about))
+        post.dropped.setdefault(worst, f"client {found.by} reports client {found.about}: {found.what}")
+        del present[worst]
+        standing = [one for one in standing if worst not in (one.by, one.about)]
+
+
+# --- what clients are sent ---------------------------------------------------------------------------------------
 
 
 def _neighbourhoods(
@@ -149,32 +250,24 @@ def _neighbourhoods(
     levels = graph.merkle_levels([graph.merkle_leaf(advert) for advert in adverts.values()])
     root, bits = levels[-1][0], to_set(members, registry)
     view = messages.view(bits, root)
+    signed = {client: messages.signed_keys(advert) for client, advert in adverts.items()}
     around, requests = {}, {}
     for place, client in enumerate(members):
         near = graph.neighbours(view, len(members), shape.degree, place)
         around[client] = tuple(members[other] for other in near)
-        keys = [adverts[other] for other in around[client]]
+        keys = [signed[other] for other in around[client]]
         requests[client] = messages.Neighbourhood(bits, root, graph.merkle_path(levels, place), keys)
     places = {client: {other: k for k, other in enumerate(near)} for client, near in around.items()}
     return Circle(around, places, shape.threshold, view), requests
 
 
-def _check_sizes(shares: Mapping[int, messages.Shares], circle: Circle) -> None:
-    for client, body in shares.items():
-        expected = len(circle.around[client])
-        if len(body.sealed) != expected or len(body.commitments) != expected or not all(body.sealed):
-            raise SecureAggregationError(
-                f"client {client} sent shares for {len(body.sealed)} neighbours, not {expected}"
-            )
-
-
-def _check_circle(owners: Iterable[int], remaining: Collection[int], circle: Circle, what: str) -> None:
+def _check_circle(post: _Post, owners: Iterable[int], remaining: Collection[int], circle: Circle, what: str) -> None:
     """Each owner's secrets can be found again from the shares of the neighbours that remain."""
     for owner in owners:
         left = sum(other in remaining for other in circle.around[owner])
         if left < circle.threshold:
             raise SecureAggregationError(
-                f"{left} neighbours of client {owner} {what}, {circle.threshold} are needed; no sum"
+                f"{left} neighbours of client {owner} {what}, {circle.threshold} are needed; no sum{_blamed(post)}"
             )
 
 
@@ -185,21 +278,6 @@ def _deliveries(shares: Mapping[int, messages.Shares], circle: Circle) -> dict[i
     return {
         client: messages.Deliveries([sealed(other, client) for other in circle.around[client]]) for client in shares
     }
-
-
-def _vector(client: int, body: messages.Masked, terms: Terms, circle: Circle) -> Array:
-    expected = terms.length * terms.bits // 8
-    if len(body.vector) != expected:
-        raise SecureAggregationError(f"client {client} sent a vector of {len(body.vector)} bytes, expected {expected}")
-    if len(body.proofs) != len(circle.around[client]):
-        raise SecureAggregationError(f"client {client} sent {len(body.proofs)} proofs, one for each neighbour expected")
-    return np.frombuffer(body.vector, ring.dtype(terms.bits))
-
-
-def _check_agreed(agreed: Mapping[int, messages.Agreement], expected: messages.Agreement) -> None:
-    for client, body in agreed.items():
-        if body != expected:
-            raise SecureAggregationError(f"client {client} signed another set of survivors than it was sent")
 
 
 def _agreements(
@@ -221,97 +299,47 @@ def _agreements(
     return requests
 
 
-def _check_revealed(revealed: Mapping[int, messages.Revealed], circle: Circle) -> None:
-    for client, body in revealed.items():
-        if len(body.shares) != len(circle.around[client]) or any(
-            len(one) not in (0, shamir.SHARE) for one in body.shares
-        ):
-            raise SecureAggregationError(f"client {client} did not open one share for each of its neighbours")
-
-
-def _at_least(found: int, wanted: int, what: str) -> None:
+def _at_least(post: _Post, found: int, wanted: int, what: str) -> None:
     if found < wanted:
-        raise SecureAggregationError(f"{found} {what}, at least {wanted} are needed; no sum")
+        raise SecureAggregationError(f"{found} {what}, at least {wanted} are needed; no sum{_blamed(post)}")
+
+
+def _blamed(post: _Post) -> str:
+    some = "; ".join(f"client {client}: {why}" for client, why in list(post.dropped.items())[:3])
+    return f" (dropped: {some})" if some else named(post.reports)
 
 
 # --- requests and replies: signed, counted, and only from those who were asked --------------------------------------
 
 
 def _ask(post: _Post, stage: Stage, bodies: Mapping[int, Body]) -> Generator[Requests, Replies, dict[int, bytes]]:
-    """Replies by client, in the order of clients; whoever is absent has dropped out."""
+    """Replies by client, in the order of clients; whoever is absent has dropped out, who was not asked is not heard."""
     requests = {c: send(post.identity, _address(post, "request", stage, c), body) for c, body in bodies.items()}
     replies = yield requests
-    for client in replies.keys() - requests.keys():
-        raise SecureAggregationError(f"client {client} replied at stage {stage!r} but was not asked or has dropped out")
     for client, request in requests.items():
         post.down[client] += len(request)
         post.up[client] += len(replies.get(client, b""))
-    return {client: replies[client] for client in sorted(replies)}
+    return {client: replies[client] for client in sorted(replies) if client in requests}
 
 
-def _read(post: _Post, stage: Stage, replies: Replies, kind: type[Kind]) -> dict[int, Kind]:
-    """The contents; a reply that is not its sender's stops the round."""
-    keys = post.registry.keys
-    return {c: receive(raw, _address(post, "reply", stage, c), keys[c], kind) for c, raw in replies.items()}
+def _read(
+    post: _Post, stage: Stage, replies: Replies, kind: type[Kind], check: Callable[[int, Kind], None]
+) -> dict[int, Kind]:
+    """The valid contents; a client whose reply is invalid is dropped, and the reason noted."""
+    found = {}
+    for client, raw in replies.items():
+        try:
+            if len(raw) > post.most_bytes:
+                _refuse(f"a reply of {len(raw)} bytes; {post.most_bytes} at most")
+            address, key = _address(post, "reply", stage, client), post.registry.keys[client]
+            body = receive(raw, address, key, kind)
+            check(client, body)
+        except SecureAggregationError as problem:
+            post.dropped.setdefault(client, str(problem))
+        else:
+            found[client] = body
+    return found
 
 
 def _address(post: _Post, direction: Direction, stage: Stage, client: int) -> Address:
     return Address(post.context, post.round, direction, stage, client)
-
-
-# --- masks that do not cancel -----------------------------------------------------------------------------------
-
-
-def _unmasked(opened: _Opened) -> Array:
-    """The exact sum of the survivors' vectors. [P]"""
-    secrets = {owner: _secret(opened, owner) for owner in opened.shares}  # all of them, before anything is summed
-    total = np.zeros(opened.terms.length, ring.dtype(opened.terms.bits))
-    for owner, secret in secrets.items():
-        if owner in opened.vectors:
-            total += opened.vectors[owner] - crypto.self_mask(secret, opened.terms.length, opened.terms.bits)
-        else:
-            total += _left_behind(opened, owner, secret)
-    return total
-
-
-def _left_behind(opened: _Opened, owner: int, secret: bytes) -> Array:
-    """What a client would have added against the masks of its surviving neighbours. [P]"""
-    keys = {other: opened.keys[other].mask for other in opened.around[owner] if other in opened.vectors}
-    terms = opened.terms
-    return crypto.pairwise_mask(secret, owner, keys, length=terms.length, bits=terms.bits, context=opened.context)
-
-
-def _secret(opened: _Opened, owner: int) -> bytes:
-    """A client's self mask if it survived, else its mask key."""
-    purpose = "seed" if owner in opened.vectors else "mask"
-    shares: dict[int, bytes] = {}
-    for place, recipient in enumerate(opened.around[owner]):
-        if recipient in opened.revealed and len(shares) < opened.threshold:
-            shares[place] = _checked(opened, owner, recipient, place, purpose)
-    if len(shares) < opened.threshold:
-        raise SecureAggregationError(
-            f"{len(shares)} neighbours opened their shares of client {owner}, {opened.threshold} are needed; no sum"
-        )
-    secret = shamir.combine(shares)
-    if not _belongs(opened, owner, purpose, secret):
-        raise SecureAggregationError(f"client {owner} shared a {purpose} secret that is not its own; no sum")
-    return secret
-
-
-def _checked(opened: _Opened, owner: int, recipient: int, place: int, purpose: str) -> bytes:
-    """The share that a neighbour opened, if it is the one that the owner committed to."""
-    share = opened.revealed[recipient].shares[opened.places[recipient][owner]]
-    both, half = opened.shares[owner].commitments[place], crypto.COMMITMENT
-    expected = both[:half] if purpose == "mask" else both[half:]
-    if crypto.commitment(opened.context, owner, recipient, purpose, share) != expected:
-        raise SecureAggregationError(
-            f"client {recipient} opened a share of client {owner} that is not the one committed to; "
-            f"one of the two is dishonest; no sum"
-        )
-    return share
-
-
-def _belongs(opened: _Opened, owner: int, purpose: str, secret: bytes) -> bool:
-    if purpose == "mask":
-        return crypto.public_of(crypto.agreement_key(secret)) == opened.keys[owner].mask
-    return crypto.seed_commitment(opened.context, owner, secret) == opened.shares[owner].seed

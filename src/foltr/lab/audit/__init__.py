@@ -4,6 +4,9 @@
     membership      was this client in the sum?
     epsilon         a lower bound on epsilon from repeated trials with two neighbouring datasets, which are as
                     far apart as the clipping of each mechanism allows
+    gaussian        refutes a claimed mu: error rates of tests below the trade-off curve
+    noise           variance, shape, independence, reuse and replay of released noise
+    release_audit   both on the lab's mechanism, the adaptive bit and the deployed releases
     messages        messages of clients as the server gets them
     privacy_audit   all of this for a finished run
 

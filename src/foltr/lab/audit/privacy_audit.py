@@ -1,8 +1,9 @@
 """What the server can find out about the clients of a finished run: behind `foltr privacy audit RUN`.
 
 For every setting, with the first of its rankers: click guessing on single messages of several searches (secure
-aggregation off) and on sums of several clients (on), membership of a client in a sum, and a lower bound on epsilon
-beside the accountant's epsilon; each with its random baseline. `audit_tables` shows it in a terminal of 80 columns.
+aggregation off) and on sums of several clients (on), membership of a client in a sum, a lower bound on epsilon beside
+the accountant's epsilon, each with its random baseline; and for Gaussian noise the audits of `release_audit`.
+`audit_tables` shows it in a terminal of 80 columns.
 
 The messages are those of the round after the last: validation queries, the setting's users, noise and clipping.
 """
@@ -23,6 +24,7 @@ from foltr.lab.audit import membership
 from foltr.lab.audit.click_guessing import GUESSES, guessed
 from foltr.lab.audit.epsilon import epsilon_bounds
 from foltr.lab.audit.messages import Messages, contributors_of, full_lists, send
+from foltr.lab.audit.release_audit import audit_releases
 from foltr.lab.data.catalog import Fold
 from foltr.lab.records import Data
 from foltr.lab.reporting.labels import data_name, label_name
@@ -78,7 +80,9 @@ def audit(
         ]
         found["membership"] = [_membership(short, n, seed) for n in sums]
     bounds = epsilon_bounds(setting, len(parameters), trials=trials, seed=seed)
-    return found | {"secure_aggregation": getattr(setting.privacy, "secure_aggregation", False), "epsilon": bounds}
+    secure = getattr(setting.privacy, "secure_aggregation", False)
+    releases = audit_releases(setting, len(parameters), seed=seed)
+    return found | {"secure_aggregation": secure, "epsilon": bounds, "releases": releases}
 
 
 def _cannot(setting: Setting, fold: Fold) -> str:
@@ -134,7 +138,7 @@ _COLUMNS = ("least squares", "least absolute")  # the best two; the others are i
 
 
 def audit_tables(found: dict[str, Any]) -> list[Table]:
-    """Up to three tables for each setting: clicks, membership, epsilon."""
+    """Tables for each setting: clicks, membership, epsilon, and one for each implementation of Gaussian noise."""
     return [table for one in found["settings"] for table in _of_setting(one)]
 
 
@@ -142,7 +146,8 @@ def _of_setting(one: dict[str, Any]) -> list[Table]:
     data = data_name(msgspec.convert(one["data"], Data))
     name = f"{label_name(one['label'])}: {data}, fold {one['fold']}, seed {one['seed']}"
     tables = [_clicks_table(one, name), _membership_table(one, name)] if one["guessing"] else []
-    return [*tables, *([_epsilon_table(one, name)] if one["epsilon"] else [])]
+    releases = [_release_table(found, name) for found in one.get("releases", [])]
+    return [*tables, *([_epsilon_table(one, name)] if one["epsilon"] else []), *releases]
 
 
 def _table(title: str, name: str, first: str, columns: list[str], caption: str) -> Table:
@@ -189,6 +194,19 @@ def _epsilon_table(one: dict[str, Any], name: str) -> Table:
         ledger = "infinite" if row["ledger"] is None else f"{row['ledger']:.3g}"
         nominal = "" if row["nominal"] is None else f"{row['nominal']:.3g}"
         table.add_row(row["release"], f"{row['at_least']:.3g}", ledger, f"{row['delta']:g}", nominal)
+    return table
+
+
+def _release_table(found: dict[str, Any], name: str) -> Table:
+    """Adversary, unit, adjacency, trials, odds and verdict in words."""
+    caption = (
+        f"Adversary: {found['adversary']}. Unit: {found['unit']}. Adjacency: {found['adjacency']}. Trials: "
+        f"{found['trials']:,} of each dataset, {found['draws']:,} numbers of noise. Odds that an honest implementation "
+        f"fails: {found['false_alarm']:.2g}. Verdict: {found['verdict']}."
+    )
+    table = _table(f"Noise of {found['path']}", name, "test", ["claimed", "measured", ""], caption)
+    for check in found["checks"]:
+        table.add_row(check["what"], check["claimed"], check["measured"], "" if check["passed"] else "REFUTED")
     return table
 
 

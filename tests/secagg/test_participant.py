@@ -1,0 +1,281 @@
+"""The deployed client: asked twice, restored, crashed, or in a round that failed."""
+
+import shutil
+import stat
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import pytest
+from small_rounds import RANKER, answers, asked, content, federation, members, server_of, until
+
+from foltr.errors import FoltrError, PrivacyError, SecureAggregationError, SpecError
+from foltr.federation import participant
+from foltr.federation.participant import Member, Storage, answer, end_round, join_round
+from foltr.privacy.ledger_file import open_ledger
+from foltr.secagg import client as bare
+from foltr.secagg import crypto, messages, ring
+from foltr.secagg.in_process import run_in_memory
+from foltr.secagg.messages import STAGES
+
+FED = federation(5, length=6, noise_multiplier=4.0)  # sums of 4
+VICTIM, OTHER = 10, 13
+changed = msgspec.structs.replace
+
+
+class Node(NamedTuple):
+    member: Member
+    ledger: object
+    storage: Storage
+
+    def answer(self, request):
+        return answer(self.member, request, ledger=self.ledger, storage=self.storage)
+
+    def join(self, round=1, update=None):
+        update = np.full(FED.terms.length, 0.1) if update is None else update
+        return join_round(self.member, update, round=round, ranker=RANKER, ledger=self.ledger, storage=self.storage)
+
+
+def node(tmp_path, name=VICTIM, budget=None, fed=FED):
+    home = tmp_path / str(name)
+    for part in ("state", "witness"):
+        (home / part).mkdir(parents=True, exist_ok=True)
+    ledger = open_ledger(home / "state" / "ledger", delta=1e-5, budget=budget, witness=home / "witness" / "ledger")
+    member = Member(name, fed.identities[name], fed.terms, fed.registry)
+    return Node(member, ledger, Storage(home / "state", home / "witness"))
+
+
+def round_with(victim, stage, round=1):
+    """A round of the victim and bare clients up to a stage: server, states of the others, requests."""
+    server, states = server_of(FED, round), members(FED, round)
+    del states[VICTIM]
+    requests = next(server)
+    for current in STAGES:
+        if current == stage:
+            return server, states, requests
+        replies = answers(states, {name: requests[name] for name in states})
+        requests = server.send({VICTIM: victim.answer(requests[VICTIM]), **replies})
+    raise ValueError(stage)
+
+
+def test_a_round_of_nodes_sums_noisy_vectors_and_charges_each_once(tmp_path):
+    nodes = {name: node(tmp_path, name) for name in FED.identities}
+    for one in nodes.values():
+        one.join()
+    server = server_of(FED)
+    requests, found = next(server), None
+    while found is None:
+        try:
+            requests = server.send({name: nodes[name].answer(request) for name, request in requests.items()})
+        except StopIteration as finished:
+            found = finished.value
+    total = ring.decode(found.total, ring.Ring(5))
+    assert np.abs(total - 0.5 * np.ones(6)).max() < 8 * 4 * np.sqrt(5 / 3)  # 8 deviations of the noise of 5 shares
+    assert (total != 0.5).all()
+    for one in nodes.values():
+        assert sum(one.ledger.counts().values()) == 1
+        assert one.ledger.highest_round(FED.terms.federation) == 1
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_same_request_gets_the_same_bytes_and_another_one_nothing(tmp_path, stage):
+    victim = node(tmp_path)
+    victim.join()
+    _, _, requests = round_with(victim, stage)
+    first = victim.answer(requests[VICTIM])
+    again = node(tmp_path)  # a new process
+    assert [again.answer(requests[VICTIM]) for _ in range(3)] == [first] * 3
+    body = content(requests[VICTIM], messages.REQUESTS[stage])
+    if stage == "mask":
+        other = messages.Deliveries([b"", *body.sealed[1:]])
+        with pytest.raises(SecureAggregationError, match="stage is 'mask', expected 'agree'"):
+            again.answer(asked(FED, "mask", VICTIM, other))
+    assert sum(victim.ledger.counts().values()) == (stage in STAGES[2:])
+
+
+def masks_off(reply_to):
+    """The attack of a server without colluders: ten answers to `mask`, each time without another neighbour."""
+    _, states, requests = until(FED, "mask")
+    sealed = content(requests[VICTIM], messages.Deliveries).sealed
+
+    def vector(delivered):
+        reply = reply_to(states[VICTIM], asked(FED, "mask", VICTIM, messages.Deliveries(delivered)))
+        return np.frombuffer(content(reply, messages.Masked).vector, "<u4")
+
+    whole = vector(sealed)
+    alone = whole - sum(
+        (whole - vector([b"" if k == hidden else one for k, one in enumerate(sealed)]) for hidden in range(4)),
+        np.zeros(6, "<u4"),
+    )
+    return alone - crypto.self_mask(states[VICTIM].seed, 6, 32)  # which the round opens, as it should
+
+
+def test_a_bare_state_that_answers_again_shows_its_vector():
+    """Why states are stored as they are: without that, four more answers are enough in a round of five."""
+    own = members(FED)[VICTIM].vector
+    assert (masks_off(lambda state, request: bare.answer(state, request)[1]) == own).all()
+
+
+def test_a_restored_folder_does_not_answer_mask_again(tmp_path):
+    """Ten tries with a copy that was made before `mask`: with the ledger, and with the ledger restored as well."""
+    victim = node(tmp_path)
+    victim.join()
+    _, _, requests = round_with(victim, "mask")
+    backup = tmp_path / "backup"
+    shutil.copytree(victim.storage.folder, backup)
+    victim.answer(requests[VICTIM])
+    sealed = content(requests[VICTIM], messages.Deliveries).sealed
+    for attempt in range(10):
+        shutil.rmtree(victim.storage.folder)
+        shutil.copytree(backup, victim.storage.folder)
+        body = messages.Deliveries([b"" if k == attempt % 4 else one for k, one in enumerate(sealed)])
+        with pytest.raises(FoltrError, match="restored"):
+            node(tmp_path).answer(asked(FED, "mask", VICTIM, body))
+
+
+def test_a_restored_state_with_its_key_is_stopped_by_the_ledger(tmp_path):
+    """Both files of the round come back, the ledger does not: the second charge of a round is refused."""
+    victim = node(tmp_path)
+    victim.join()
+    _, _, requests = round_with(victim, "mask")
+    files = [victim.storage.folder / "round.state", victim.storage.witness / "round.head"]
+    before = [path.read_bytes() for path in files]
+    victim.answer(requests[VICTIM])
+    for path, old in zip(files, before, strict=True):
+        path.write_bytes(old)
+    sealed = content(requests[VICTIM], messages.Deliveries).sealed
+    with pytest.raises(PrivacyError, match="rounds only rise"):
+        victim.answer(asked(FED, "mask", VICTIM, messages.Deliveries([b"", *sealed[1:]])))
+
+
+def test_a_restored_folder_signs_no_second_set(tmp_path):
+    victim = node(tmp_path)
+    victim.join()
+    _, _, requests = round_with(victim, "agree")
+    backup = (victim.storage.folder / "round.state").read_bytes()
+    victim.answer(requests[VICTIM])
+    (victim.storage.folder / "round.state").write_bytes(backup)
+    with pytest.raises(SecureAggregationError, match="restored"):
+        victim.answer(requests[VICTIM])
+
+
+def test_a_failed_round_is_a_spent_release(tmp_path):
+    victim = node(tmp_path)
+    victim.join()
+    _, _, requests = round_with(victim, "mask")
+    victim.answer(requests[VICTIM])
+    end_round(victim.storage)  # the server never finished
+    assert sum(victim.ledger.counts().values()) == 1
+    with pytest.raises(SecureAggregationError, match="rounds only rise"):
+        victim.join(round=1)
+    with pytest.raises(SecureAggregationError, match="no open round"):
+        victim.answer(requests[VICTIM])
+    victim.join(round=2)
+
+
+@pytest.mark.parametrize("stage", STAGES[:3])
+def test_a_round_that_fails_before_the_vector_leaves_costs_nothing(tmp_path, stage):
+    victim = node(tmp_path)
+    victim.join()
+    round_with(victim, stage)
+    assert not sum(victim.ledger.counts().values())
+    with pytest.raises(SecureAggregationError, match="rounds only rise"):
+        victim.join(round=1)  # all the same: noise is drawn once in a round
+
+
+def test_beyond_the_budget_nothing_is_joined(tmp_path):
+    with pytest.raises(PrivacyError, match="budget"):
+        node(tmp_path, budget=1e-6).join()
+
+
+def test_noise_is_drawn_once(tmp_path, monkeypatch):
+    victim, drawn = node(tmp_path), []
+    real = participant.release
+    monkeypatch.setattr(participant, "release", lambda *a, **k: drawn.append(1) or real(*a, **k))
+    victim.join()
+    _, _, requests = round_with(victim, "unmask")
+    assert node(tmp_path).answer(requests[VICTIM]) == victim.answer(requests[VICTIM])
+    assert len(drawn) == 1
+
+
+def test_files_are_the_owners_and_sealed_and_empty_of_secrets_in_the_end(tmp_path):
+    victim = node(tmp_path)
+    victim.join()
+    _, _, requests = round_with(victim, "unmask")
+    stored = participant._load(victim.storage)
+    on_disk = (victim.storage.folder / "round.state").read_bytes()
+    secrets = [stored.seed, stored.mask, stored.channel, stored.vector, *stored.shared.values(), *stored.held.values()]
+    assert all(len(one) >= 24 and one not in on_disk for one in secrets)
+    for path in (victim.storage.folder / "round.state", victim.storage.witness / "round.head"):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    victim.answer(requests[VICTIM])
+    left = msgspec.msgpack.encode(participant._load(victim.storage))
+    assert not any(one in left for one in (stored.seed, stored.mask, stored.channel, stored.vector))
+
+
+def test_a_node_without_noise_or_with_its_witness_beside_it_is_refused(tmp_path):
+    with pytest.raises(SpecError, match="adds noise"):
+        node(tmp_path, fed=federation(5)).join()
+    one = node(tmp_path)
+    with pytest.raises(SpecError, match="another folder"):
+        one._replace(storage=Storage(one.storage.folder, one.storage.folder)).join()
+
+
+# share: keys and nonces
+
+
+def sealing(state, body):
+    """Under which key each neighbour's shares are sealed, and what is sealed."""
+    after, reply = bare.answer(state, asked(FED, "share", VICTIM, body))
+    sealed = dict(zip(after.neighbours, content(reply, messages.Shares).sealed, strict=True))
+    keys = {other: crypto.derive(after.shared[other], after.view, VICTIM, other, "shares") for other in after.shared}
+    return {(keys[other], sealed[other]) for other in keys}
+
+
+def test_share_answered_twice_reuses_no_key_for_another_text():
+    """Of a state that was restored: the same graph gives the same bytes, another graph other keys for all."""
+    _, states, requests = until(FED, "share")
+    state, body = states[VICTIM], content(requests[VICTIM], messages.Neighbourhood)
+    first, again = sealing(state, body), sealing(state, body)
+    assert first == again
+    fewer = [name for name in FED.identities if name != 22]
+    adverts = {name: states[name].advert for name in fewer}
+    levels = messages_levels(adverts)
+    smaller = messages.Neighbourhood(
+        messages.to_set(fewer, FED.registry),
+        levels[-1][0],
+        bare.graph.merkle_path(levels, 0),
+        [messages.signed_keys(one) for one in adverts.values()][1:],
+    )
+    second = sealing(state, smaller)
+    assert len(second) == 3
+    assert not {key for key, _ in first} & {key for key, _ in second}
+
+
+def messages_levels(adverts):
+    return bare.graph.merkle_levels([bare.graph.merkle_leaf(one) for one in adverts.values()])
+
+
+# what shows in a log
+
+
+def test_no_struct_with_a_secret_shows_it(tmp_path):
+    victim = node(tmp_path)
+    victim.join()
+    round_with(victim, "unmask")
+    stored, head = participant._load(victim.storage), participant._head(victim.storage)
+    _, states, _ = until(FED, "unmask")
+    state = states[VICTIM]
+    secrets = [stored.seed, stored.mask, stored.channel, head.key, state.seed, state.mask, state.channel]
+    secrets += [*state.shared.values(), *state.held.values(), *stored.held.values()]
+    identity = FED.identities[VICTIM].private_bytes_raw()
+    shown = " ".join(map(repr, [stored, head, state, victim.member, victim, FED.identities[VICTIM], server_of(FED)]))
+    for secret in [*secrets, identity]:
+        assert repr(secret)[2:-1] not in shown
+        assert secret.hex() not in shown
+    assert "vector" not in repr(state)
+
+
+def test_run_in_memory_still_takes_bare_clients():
+    found = run_in_memory(server_of(FED), members(FED))
+    assert found.included == tuple(FED.identities)
