@@ -59,7 +59,7 @@ def test_a_delta_out_of_range_is_refused(delta, refused, finished):
 def test_the_report_has_the_card(private, command):
     assert command("report", private).code == 0
     page = (private / "report.html").read_text(encoding="utf-8")
-    assert "whole run, a user" in page
+    assert "whole run, a node" in page
     assert "A single message, to an adversary who sees it: epsilon infinite." in page
 
 
@@ -78,7 +78,7 @@ def test_a_plan_for_people_and_for_programs(command, monkeypatch):
 
 def test_a_plan_out_of_range_is_refused_without_a_traceback(refused):
     assert "up to 1,000" in refused("privacy", "plan", "--clients", 100, "--epsilon", 1e9, "--weeks", 1)
-    assert "at least two clients" in refused("privacy", "plan", "--clients", 1, "--epsilon", 1, "--weeks", 1)
+    assert "at least three clients" in refused("privacy", "plan", "--clients", 2, "--epsilon", 1, "--weeks", 1)
 
 
 def test_an_audit_prints_its_tables_or_one_object(command, finished, monkeypatch):

@@ -109,6 +109,14 @@ def test_two_servers_keep_the_figure_against_one_that_lies_and_any_number_of_cli
     assert against(found, "both-servers")["epsilon"] == "infinite"
 
 
+def test_attackers_take_no_noise_from_two_servers():
+    attack = {"kind": "lie", "num_attackers": 3}
+    assert card({"servers": 2}, clients=10, attack=attack)["run"] == card({"servers": 2}, clients=10)["run"]
+    assert card(clients=10, attack=attack)["run"]["epsilon"] == pytest.approx(
+        epsilon_of(MU * math.sqrt(10 / 7)), rel=3e-3
+    )
+
+
 def test_without_secure_sums_a_malicious_server_reads_single_messages():
     found = card({"secure_aggregation": False, "corrupt": 0.1})
     assert against(found, "malicious-single")["epsilon"] == pytest.approx(epsilon_of(MU * math.sqrt(900)), rel=3e-3)

@@ -4,6 +4,7 @@ import json
 import math
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from scipy.optimize import brentq
@@ -92,6 +93,18 @@ def test_more_nodes_promise_more_and_more_releases_less():
             if more >= clients and fewer <= releases:
                 assert other <= epsilon
     check_promised(20, parameters=46, delta=DELTA, dropouts=0.1, corrupt=0.1)
+
+
+def test_the_table_of_the_documentation_is_the_computed_one():
+    page = (Path(__file__).parents[2] / "docs" / "explanation-privacy.md").read_text("utf-8")
+    rows = [line.strip("|").split("|") for line in page.split("smallest usable epsilon")[1].splitlines()[2:8]]
+    assert len(rows) == 6
+    for nodes, sums, helped, releases, usable, unnoticed in [[cell.strip() for cell in row] for row in rows]:
+        found = promise(int(nodes.split()[0].replace(",", "")), int(releases))
+        sizes = [int(cell.split()[0].replace(",", "")) for cell in (sums, helped)]
+        assert sizes == [found.sizes.min_clients, found.sizes.honest]
+        for cell, value in ((usable, found.usable), (unnoticed, found.unnoticed)):
+            assert cell.startswith("none") if value is None else float(cell) == pytest.approx(value, rel=0.03)
 
 
 def test_the_command_prints_the_table_with_unit_adjacency_adversary_and_delta():

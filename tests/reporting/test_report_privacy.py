@@ -19,6 +19,7 @@ CARD = {
         {"id": "recipients", "epsilon": 2906.4, "here": True},
         {"id": "server", "epsilon": "infinite", "here": True},
         {"id": "server-sums", "epsilon": 2906.4, "here": False},
+        {"id": "malicious-single", "epsilon": "infinite", "here": True},
     ],
     "shares": {"noise_contributors": 1000, "present": 1000},
     "sentences": ["Nominal epsilon 1.2.", "One round: epsilon 16.3 <at> delta 0."],
@@ -40,12 +41,12 @@ def settings(*cards):
 @pytest.mark.parametrize(
     ("card", "figures"),
     [
-        (CARD, ["1.2", "16.3", "2,906 (δ 1e-05)", "∞", "1,000 of 1,000"]),
-        (CARD | {"shares": None}, ["1.2", "16.3", "2,906 (δ 1e-05)", "∞", "whole in each"]),
-        (CARD | {"run": {"epsilon": None, "delta": 1e-5}}, ["1.2", "16.3", "–", "∞", "1,000 of 1,000"]),
-        (CARD | {"run": {"epsilon": "infinite", "delta": 1e-5}}, ["1.2", "16.3", "∞", "∞", "1,000 of 1,000"]),
-        (NONE, ["–", "∞", "∞", "∞", "–"]),
-        (OLD, ["–", "–", "–", "–", "–"]),
+        (CARD, ["1.2", "16.3", "2,906 (δ 1e-05)", "∞", "∞", "1,000 of 1,000"]),
+        (CARD | {"shares": None}, ["1.2", "16.3", "2,906 (δ 1e-05)", "∞", "∞", "whole"]),
+        (CARD | {"run": {"epsilon": None, "delta": 1e-5}}, ["1.2", "16.3", "–", "∞", "∞", "1,000 of 1,000"]),
+        (CARD | {"run": {"epsilon": "infinite", "delta": 1e-5}}, ["1.2", "16.3", "∞", "∞", "∞", "1,000 of 1,000"]),
+        (NONE, ["–", "∞", "∞", "∞", "∞", "–"]),
+        (OLD, ["–", "–", "–", "–", "–", "–"]),
     ],
 )
 def test_figures_in_a_row(card, figures):

@@ -10,6 +10,7 @@ from small_rounds import RANKER, federation
 from foltr.errors import SecureAggregationError, SpecError
 from foltr.secagg import groups, ring
 from foltr.secagg.client import join
+from foltr.secagg.cohort import Draw, commit
 from foltr.secagg.guarantee import guarantee
 from foltr.secagg.in_process import run_in_memory
 
@@ -51,15 +52,30 @@ def test_the_seed_depends_on_registry_round_and_beacon():
     assert len(set(seeds)) == 4
 
 
+def test_a_beacon_needs_the_value_of_everybody_and_changes_with_each():
+    draw = Draw(bytes(32), 0, (1, 2, 3))
+    values = {client: bytes([client]) * 32 for client in draw.clients}
+    commitments = {client: commit(draw, client, value) for client, value in values.items()}
+    found = groups.beacon(draw, commitments, values)
+    for client in draw.clients:
+        other = {**values, client: bytes(32)}
+        with pytest.raises(SecureAggregationError, match=rf"clients \[{client}\] did not open"):  # after the commitment
+            groups.beacon(draw, commitments, other)
+        again = {**commitments, client: commit(draw, client, bytes(32))}
+        assert groups.beacon(draw, again, other) != found
+    with pytest.raises(SecureAggregationError, match="did not open"):
+        groups.beacon(draw, commitments, {1: values[1], 2: values[2]})
+
+
 # how many colluders are in a group
 
 
 def test_colluders_in_a_group_follow_the_hypergeometric_tail():
-    """1,000 clients, 100 corrupt, 10 groups of 100: the tail at 2^-80 over ten groups, summed by hand."""
+    """1,000 clients, 100 corrupt, 10 groups of 100: the tail at 2^-80 over ten groups and 101 draws, by hand."""
     found = groups.group_guarantee(1000, 10, dropouts=0.1, corrupt=0.1, failure=2**-80)
 
     def tail(above):
-        return sum(comb(100, k) * comb(900, 100 - k) for k in range(above + 1, 101)) * 10
+        return sum(comb(100, k) * comb(900, 100 - k) for k in range(above + 1, 101)) * 10 * 101
 
     whole = comb(1000, 100)
     assert tail(found.colluders) * 2**80 <= whole < tail(found.colluders - 1) * 2**80

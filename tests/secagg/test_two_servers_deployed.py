@@ -11,6 +11,7 @@ from foltr.federation import two_servers as deployed
 from foltr.privacy import ledger as ledgers
 from foltr.privacy.calibration import noise_multiplier
 from foltr.privacy.events import EVERYBODY
+from foltr.privacy.ledger_file import open_ledger
 from foltr.privacy.release import release_to_servers
 from foltr.secagg.guarantee import guarantee
 from foltr.secagg.ring import decode
@@ -80,6 +81,21 @@ def test_a_crash_after_the_charge_costs_the_round(tmp_path, monkeypatch):
     assert len(ledger.charged) == 2
 
 
+def test_the_ledger_of_a_node_admits_the_planned_rounds_and_refuses_one_more(tmp_path):
+    """Epsilon 1 at delta 1e-5 for three releases; a lost file of sent messages does not free a charged round."""
+    fed = federation(7, noise_multiplier=noise_multiplier(1.0, 1e-5, 3))
+    ledger = open_ledger(tmp_path / "ledger", delta=1e-5, budget=1.0, witness=tmp_path / "elsewhere" / "ledger")
+    path = tmp_path / "sent"
+    for round in (1, 2):
+        sent(path, ledger, fed=fed, round=round)
+    path.unlink()
+    with pytest.raises(PrivacyError, match="already answered in round 2"):
+        sent(path, ledger, fed=fed, round=2)
+    sent(path, ledger, fed=fed, round=3)
+    with pytest.raises(PrivacyError):
+        sent(path, ledger, fed=fed, round=4)
+
+
 def test_a_damaged_file_stops_everything(tmp_path):
     (tmp_path / "sent").write_bytes(b"\xff")
     with pytest.raises(StorageError, match="nothing is sent"):
@@ -89,32 +105,53 @@ def test_a_damaged_file_stops_everything(tmp_path):
 # the aggregator
 
 
+def files(folder):
+    return {"path": folder / "memory", "witness": folder / "elsewhere" / "memory"}
+
+
 def test_the_memory_is_on_the_disk_before_a_half_leaves(tmp_path, monkeypatch):
     states, agreements = agreed(NOISY)
     with monkeypatch.context() as failing:
         failing.setattr(deployed, "_store", lambda *_: (_ for _ in ()).throw(OSError("disk")))
         with pytest.raises(OSError, match="disk"):
-            deployed.open_half(states[0], agreements[1], path=tmp_path / "memory")
-    message = deployed.open_half(states[0], agreements[1], path=tmp_path / "memory")
-    stored = deployed.read_memory(tmp_path / "memory", NOISY.setup.terms.federation)
+            deployed.open_half(states[0], agreements[1], **files(tmp_path))
+    message = deployed.open_half(states[0], agreements[1], **files(tmp_path))
+    stored = deployed.read_memory(**files(tmp_path), federation=NOISY.setup.terms.federation)
     assert (stored.highest, stored.half) == (1, message)
 
 
 def test_the_difference_attack_gets_the_same_half_again(tmp_path):
     """Asked for a sum with one client less after the first, an aggregator has no other answer than the first."""
     fed = federation(12, noise_multiplier=3.0)
-    path = tmp_path / "memory"
     states, agreements = agreed(fed)
-    first = deployed.open_half(states[1], agreements[0], path=path)
+    first = deployed.open_half(states[1], agreements[0], **files(tmp_path))
     fewer = contributions(fed)
     del fewer[10]
     others, more = agreed(fed, sent=fewer)
-    assert deployed.open_half(others[1], more[0], path=path) == first
-    assert deployed.open_half(states[1], agreements[0], path=path) == first  # and no fresh noise on the same sum
+    assert deployed.open_half(others[1], more[0], **files(tmp_path)) == first
+    assert deployed.open_half(states[1], agreements[0], **files(tmp_path)) == first  # no fresh noise
     newer, later = agreed(fed, round=2)
-    assert deployed.open_half(newer[1], later[0], path=path) != first
+    assert deployed.open_half(newer[1], later[0], **files(tmp_path)) != first
     with pytest.raises(SecureAggregationError, match="sum of round 1 is refused"):
-        deployed.open_half(states[1], agreements[0], path=path)
+        deployed.open_half(states[1], agreements[0], **files(tmp_path))
+
+
+def test_a_memory_restored_from_a_backup_opens_no_second_sum(tmp_path):
+    fed = federation(12, noise_multiplier=3.0)
+    where = files(tmp_path)
+    states, agreements = agreed(fed)
+    deployed.open_half(states[1], agreements[0], **where)
+    backup = where["path"].read_bytes()
+    newer, later = agreed(fed, round=2)
+    deployed.open_half(newer[1], later[0], **where)
+    for restored in (lambda: where["path"].write_bytes(backup), where["path"].unlink):
+        restored()
+        with pytest.raises(SecureAggregationError, match="sum of round 2 is refused"):
+            deployed.open_half(newer[1], later[0], **where)
+    where["path"].write_bytes(backup)
+    where["witness"].unlink()
+    with pytest.raises(StorageError, match=r"the witness of .* is missing"):
+        deployed.open_half(newer[1], later[0], **where)
 
 
 def test_both_noises_of_the_operating_system_are_in_a_sum(tmp_path):
@@ -122,7 +159,7 @@ def test_both_noises_of_the_operating_system_are_in_a_sum(tmp_path):
     fed = federation(3, length=2000, noise_multiplier=2.0, dropouts=0.0)
     rows = dict.fromkeys(fed.identities, np.zeros(2000, np.uint32))
     states, agreements = agreed(fed, sent=contributions(fed, rows=rows))
-    halves = [deployed.open_half(states[k], agreements[1 - k], path=tmp_path / str(k)) for k in (0, 1)]
+    halves = [deployed.open_half(states[k], agreements[1 - k], **files(tmp_path / str(k))) for k in (0, 1)]
     total = combine(tuple(halves), setup=fed.setup, round=1, ranker=RANKER).totals[0]
     values = decode(total, deployed.ring_of(fed.setup))
     assert np.square(values).sum() / (2 * 2.0**2) == pytest.approx(2000, abs=4.9 * math.sqrt(4000))

@@ -1,7 +1,7 @@
 """Personalised rankers: what each client stores locally, and what it shares.
 
     none        everybody has the shared ranker (FedAvg)
-    fedper      the output layer never leaves the client, the hidden layer is shared (Arivazhagan et al. 2019; S2 4.2.2)
+    fedper      the output layer is not sent, the hidden layer is shared (Arivazhagan et al. 2019; S2 4.2.2)
     offset      a personalised offset: add the mean delta plus `local_weight` times the client's deviation from it.
                 0 is FedAvg, 1 is local-only training
     clusters    clustering: after some rounds together, clients whose updates agree train one model a cluster

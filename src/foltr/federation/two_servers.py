@@ -5,8 +5,8 @@ again for the round, it sends the stored bytes. A round that is not newer than t
 
 An aggregator adds the full noise of the operating system to the sum of each group, and stores that it has opened its
 half before the half leaves: `open_half`. Asked again, it sends the stored bytes; another sum of the round or of an
-earlier one is refused. A memory that was restored from a backup forgets this: an operator who restores one must take
-new keys, which ends the federation's agreement with it.
+earlier one is refused. A witness in another folder holds the highest round as well, so that a memory restored from a
+backup opens nothing twice. Whoever restores both forgets: such an operator must take new keys.
 
 Guarantee: against everybody who gets the ranker, and against one aggregator that lies, drops or adds clients and works
 with any number of clients, every sum carries the noise of the honest aggregator. Epsilon depends on no dropout,
@@ -14,7 +14,6 @@ colluder or forged identity. Noise does not come from clients, so removal of a c
 zero; who takes part is known to both aggregators.
 """
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +27,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from foltr.atomic import atomic_write
 from foltr.errors import SecureAggregationError, StorageError
 from foltr.privacy.events import Event
+from foltr.privacy.ledger_records import locked
 from foltr.privacy.release import release_to_servers, server_noise
 from foltr.secagg.aggregator import Aggregating, Memory, Noise, half
 from foltr.secagg.ring import Ring
@@ -88,21 +88,28 @@ def contribute_once(
     return message
 
 
-def read_memory(path: Path, federation: str) -> Memory:
-    """What an aggregator stored; a new memory where there is no file."""
-    return _read(path, Memory) or Memory(federation)
+def read_memory(path: Path, witness: Path, federation: str) -> Memory:
+    """What an aggregator stored: the higher round of both files; a new memory where there is neither."""
+    memory, seen = _read(path, Memory), _read(witness, Memory)
+    if memory is not None and seen is None:
+        raise StorageError(f"{witness}: the witness of {path} is missing; if it is lost, take new keys and begin anew")
+    if memory is None or seen is None:
+        return seen or Memory(federation)
+    return memory if memory.highest >= seen.highest else seen
 
 
-def open_half(state: Aggregating, agreement: bytes, *, path: Path) -> bytes:
+def open_half(state: Aggregating, agreement: bytes, *, path: Path, witness: Path) -> bytes:
     """An aggregator's signed half of a round with its noise; its memory is on the disk when this returns.
 
-    Asked again for the newest round, whatever for, it returns the stored bytes: no other sum of it exists.
+    Asked again for the newest round, whatever for, it returns the stored bytes: no other sum of it exists. `witness`:
+    in a folder that is not backed up and restored with the first.
     """
     with _locked(path):
-        memory = read_memory(path, state.setup.terms.federation)
-        if memory.highest == state.round:
+        memory = read_memory(path, witness, state.setup.terms.federation)
+        if memory.highest == state.round and memory.half:
             return memory.half
         memory, message = half(state, agreement, memory, noise_of(state.setup))
+        _store(witness, msgspec.structs.replace(memory, half=b""))
         _store(path, memory)
     return message
 
@@ -111,8 +118,7 @@ def open_half(state: Aggregating, agreement: bytes, *, path: Path) -> bytes:
 def _locked(path: Path) -> Iterator[None]:
     """One process at a time: two that read the same memory would open two halves of a round."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.with_name(f"{path.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(path):
         yield
 
 

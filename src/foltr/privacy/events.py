@@ -57,7 +57,7 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     adjacency: Adjacency = "zero-out"
     against: tuple[Adversary, ...] = EVERYBODY
     noise_contributors: Count = 1  # clients, or servers, that the noise was calibrated for
-    present: Annotated[int, msgspec.Meta(ge=0)] = 1  # of whom noise is in the release that no colluder knows
+    present: Annotated[int, msgspec.Meta(ge=0)] = 1  # of whom noise is in the release; more than asked for add nothing
     parameters: Count = 1
     outcomes: Annotated[int, msgspec.Meta(ge=0)] = 0  # a randomised response chooses among
     colluders: Annotated[int, msgspec.Meta(ge=0)] = 0  # clients that may work for a malicious server

@@ -54,7 +54,7 @@ class Collection(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What is known of documents beyond their words. Local ones never leave the machine."""
+    """What is known of documents beyond their words. Local ones are part of no message."""
 
     titles: tuple[str, ...]  # [documents] folded
     names: tuple[str, ...]  # [documents] folded, without the ending

@@ -14,7 +14,7 @@ With t of the query's T different terms, c_f occurrences in field f, |f| words w
     title_exact        the title is the query as typed; name_exact: the file name is, with or without an ending
     prefix_title ...   share of the terms that the field has, or of which it has a word that begins with the term
     length             words of all fields; age in days; depth: folders above the file
-    opened, folder     how often the document, and how much of its folder, was opened: local, never leaves the machine
+    opened, folder     how often the document, and how much of its folder, was opened: local, part of no message
 
 A term that no document has is not dropped: it has the idf of a term in one document, and one occurrence in p. Scaling:
 `range` by minimum and maximum over the query's candidates, `none` as it is, `log` log(1 + x) / 10, `saturating`

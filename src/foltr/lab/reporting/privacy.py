@@ -9,7 +9,7 @@ from typing import Any
 from foltr.lab.records import SettingRecord
 from foltr.lab.reporting.labels import NOTHING, setting_name
 
-COLUMNS = ("nominal ε", "one round", "whole run, a user", "against the server", "noise shares")
+COLUMNS = ("nominal ε", "one round", "whole run, a node", "curious server", "malicious server", "noise shares")
 _NAMED = 4  # settings that are listed by name
 
 
@@ -41,10 +41,11 @@ def _figures(card: dict[str, Any]) -> list[str]:
     nominal = _epsilon(card.get("nominal_epsilon"))
     seen = {one["id"]: one.get("epsilon") for one in card.get("adversaries") or [] if one.get("here")}
     server = next((_epsilon(epsilon) for who, epsilon in seen.items() if who.startswith(("server", "centre"))), NOTHING)
-    if "run" not in card:
+    if "run" not in card:  # without a mechanism a server learns as much whether it lies or not
         everywhere = _epsilon(next(iter(seen.values()), None))
-        return [nominal, everywhere, everywhere, server, NOTHING]
-    return [nominal, _at(card["round"]), _at(card["run"]), server, _shares(card["shares"])]
+        return [nominal, everywhere, everywhere, server, server, NOTHING]
+    malicious = next((_epsilon(epsilon) for who, epsilon in seen.items() if who.startswith("malicious")), NOTHING)
+    return [nominal, _at(card["round"]), _at(card["run"]), server, malicious, _shares(card["shares"])]
 
 
 def _at(figure: dict[str, Any]) -> str:
@@ -54,7 +55,7 @@ def _at(figure: dict[str, Any]) -> str:
 
 
 def _shares(shares: dict[str, Any] | None) -> str:
-    return "whole in each" if shares is None else f"{shares['present']:,} of {shares['noise_contributors']:,}"
+    return "whole" if shares is None else f"{shares['present']:,} of {shares['noise_contributors']:,}"
 
 
 def _epsilon(value: float | str | None) -> str:
@@ -71,8 +72,8 @@ KINDS = {
     "randomized-response": "Randomised response of FOLtR-ES",
     "gaussian": "Clipped updates, Gaussian noise",
     "laplace": "Clipped updates, Laplace noise",
-    "silo": "Nothing leaves",
-    "people": "Nothing leaves",
+    "silo": "No message is sent",
+    "people": "No message is sent",
     "people-together": "Clipped differences of weights, without noise",
     "silo-none": "Sketches without noise",
     "silo-paper": "Sketches with one noise draw an answer",

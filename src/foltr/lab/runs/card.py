@@ -163,9 +163,10 @@ def _in_seed(privacy: Any, federation: Federated, facts: Facts, seed: int) -> tu
 def _with_missing_shares(event: Event, facts: Facts) -> Event:
     """The event with the noise shares that are present: attackers add none, and a selected update has only its own."""
     federation = federated(facts.federation)
-    if event.noise_contributors == 1:
+    if event.noise_contributors == 1 or getattr(facts.privacy, "servers", 1) == 2:  # no noise of clients is needed
         return event
-    summed = federation.aggregator == "fedavg" and not federation.defend_on_detection and not facts.uneven
+    sums = federation.aggregator == "fedavg" or federation.groups > 1  # of a group: all attackers may be in it
+    summed = sums and not federation.defend_on_detection and not facts.uneven
     return with_present(event, max(0, event.present - facts.without_noise) if summed else 1)
 
 
