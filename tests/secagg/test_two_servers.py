@@ -11,6 +11,7 @@ from scipy.stats import chi2
 from small_two_servers import RANKER, agreed, begun, contributions, federation, inboxes, listed, plain_sum, vectors
 
 from foltr.errors import SecureAggregationError, SpecError
+from foltr.lab.bench.two_servers import measure_two_servers
 from foltr.secagg import aggregator, crypto, ring, two_servers
 from foltr.secagg.aggregator import Memory
 from foltr.secagg.messages import Terms, new_federation
@@ -248,3 +249,9 @@ def test_the_ring_that_clients_encode_for_is_that_of_the_sum():
     rows = dict.fromkeys(fed.identities, encoded)
     total = run(fed, contributions(fed, rows=rows)).sums.totals[0]
     assert ring.decode(total, ring.Ring(3)).tolist() == [4.5, -3.75, 0.0, 1.5, 0.75]
+
+
+def test_a_small_round_is_measured():
+    (found,) = measure_two_servers(sizes=(20,)).values()
+    assert min(found.values()) > 0
+    assert 0.6 < found["up_kb"] < 0.9  # 136 numbers of 4 bytes, keys, tags and a signature
