@@ -94,12 +94,14 @@ def test_every_measurement_has_its_line() -> None:
         "parse": {"mb_per_s": 170.0, "peak_over_arrays": 1.5},
         "aggregators": {"micro": {"krum": 30.0}},
         "secagg": {},
+        "two_servers": {"two_servers_1000x136": {"seconds": 0.6, "cpu_seconds": 0.55, "up_kb": 0.8}},
         "client_path": {"seconds": 0.21, "peak_mb": 45.6},
         "compile": {"cpu_seconds": 11.4},
         "peak_mb": 400.0,
     }
     lines = report_lines(measured).splitlines()
     assert "mslr-shape        765,432 interactions/s on 1 with FOLTR_SIMD=0: 0.77 times the default" in lines
+    assert "two servers   1000x136, a tenth sends nothing: 0.60 s (0.55 of CPU), 0.8 kB a client" in lines
     assert "client path   0.21 s to import, 46 MB" in lines
     assert "compiling     11.4 s of CPU, once after an installation" in lines
     del measured["plain_loops"], measured["compile"]  # as in smoke form

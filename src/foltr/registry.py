@@ -46,6 +46,7 @@ SLOTS: dict[str, dict[str, str | type]] = {
         "lie": "foltr.lab.attacks.lie:Lie",
         "fang": "foltr.lab.attacks.fang:Fang",
         "sign_flip": "foltr.lab.attacks.plain:SignFlip",
+        "unbounded": "foltr.lab.attacks.plain:Unbounded",
         "replacement": "foltr.lab.attacks.plain:Replacement",
         "min_max": "foltr.lab.attacks.min_max:MinMax",
         "min_max_unit": "foltr.lab.attacks.min_max:MinMaxUnit",

@@ -15,6 +15,7 @@ from foltr.lab.attacks.attack import AttackView, check_num_attackers, transform_
 from foltr.lab.attacks.fang import krum_lambda
 from foltr.lab.attacks.lie import largest_z
 from foltr.lab.attacks.min_max import largest_gamma
+from foltr.lab.attacks.plain import Unbounded
 from foltr.rng import stream
 from foltr.testing import check_attack
 from foltr.types import Updates
@@ -161,6 +162,22 @@ def test_sign_flipping_goes_as_far_the_other_way():
     honest, start = scene(5)
     sent = send("sign_flip", honest, start, 2)
     assert sent[:2] - start == pytest.approx(-(honest[:2] - start), abs=1e-14)
+
+
+@pytest.mark.parametrize("length", [1.0, 1e6])
+def test_an_unbounded_liar_goes_the_other_way_as_far_as_it_likes(length):
+    honest, start = scene(5)
+    view = AttackView(honest - start, start, 2, "fedavg", "partial", stream(1, purpose="attack"))
+    sent = Unbounded(num_attackers=2, length=length).craft(view)
+    assert np.linalg.norm(sent, axis=1) == pytest.approx([length] * 2)
+    assert (sent * (honest[:2] - start)).sum(axis=1) == pytest.approx(
+        -length * np.linalg.norm(honest[:2] - start, axis=1)
+    )
+
+
+def test_an_unbounded_liar_with_nothing_to_negate_sends_nothing():
+    view = AttackView(np.zeros((3, 4)), np.zeros(4), 1, "fedavg", "partial", stream(1, purpose="attack"))
+    assert not Unbounded(num_attackers=1).craft(view).any()
 
 
 def test_replacement_sends_twice_the_model_turned_round():

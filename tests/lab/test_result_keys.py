@@ -103,6 +103,7 @@ def test_what_decides_no_number_changes_no_key(module):
     assert changed_by(module) == set()
 
 
+EXECUTED = {"secure sums", "two servers, executed"}
 ONLY = {
     "foltr.federation.krum": {"krum, lie", "geometric_median, fang", "min_max"},  # two attacks use its distances
     "foltr.federation.geometric_median": {"geometric_median, fang"},
@@ -117,10 +118,11 @@ ONLY = {
     "foltr.learners.foltr_es": {"foltr-es, mlp", "randomized-response"},
     "foltr._kernels.foltr_es": {"foltr-es, mlp", "randomized-response"},
     "foltr.privacy.accounting": {"silo train"},  # organisations account for their sketches
-    "foltr.privacy.ledger": {"fpdgd", "gaussian", "laplace", "secure sums", "randomized-response", "silo train"},
-    "foltr._kernels.noise": {"fpdgd", "gaussian", "laplace", "secure sums"},
+    "foltr.privacy.ledger": {"fpdgd", "gaussian", "laplace", *EXECUTED, "randomized-response", "silo train"},
+    "foltr._kernels.noise": {"fpdgd", "gaussian", "laplace", *EXECUTED},
     "foltr.federation.buffered": {"buffered"},
-    "foltr.secagg.in_process": {"secure sums"},
+    "foltr.secagg.in_process": EXECUTED,
+    "foltr.secagg.two_in_process": EXECUTED,
 }
 
 

@@ -11,7 +11,7 @@ from small_rounds import RANKER, content, counted, federation, members, plain_su
 
 from foltr.errors import SecureAggregationError, SpecError
 from foltr.secagg import crypto as primitives
-from foltr.secagg import groups, messages, ring
+from foltr.secagg import messages
 from foltr.secagg.client import join
 from foltr.secagg.in_process import run_in_memory
 from foltr.secagg.messages import STAGES, Terms, registry, shape_of
@@ -177,52 +177,6 @@ def test_terms_that_cannot_be_are_refused(wrong, says):
 
 def test_a_federation_has_a_random_name():
     assert len({messages.new_federation() for _ in range(100)}) == 100
-
-
-# groups
-
-
-def grouped(fed, count, **faults):
-    fixed = ring.Ring(clients=len(fed.identities), bits=fed.terms.bits)
-    rows = {name: np.arange(fed.terms.length) - name / 8 for name in fed.identities}
-    parts, clients = groups.split(fed.identities, count), {}
-    for part in parts:
-        own = fed._replace(
-            identities={name: fed.identities[name] for name in part}, registry=groups.within(fed.registry, part)
-        )
-        clients |= members(own, rows={name: ring.encode(rows[name], fixed) for name in part})
-    server = groups.group_means(
-        parts, ring=fixed, terms=fed.terms, known=fed.registry, identity=fed.server, round=1, ranker=RANKER
-    )
-    return run_in_memory(server, clients, **faults), rows
-
-
-@pytest.mark.parametrize("drop", [{}, {"mask": {10}}, {"unmask": {10}}], ids=str)
-def test_group_means_are_those_of_their_members(drop):
-    found, rows = grouped(federation(11, dropouts=0.2, corrupt=0.0), 2, drop=drop)
-    assert found.counts.sum() == (10 if "mask" in drop else 11)
-    for mean, count, one in zip(found.means, found.counts, found.sums, strict=True):
-        assert count == len(one.included)
-        np.testing.assert_allclose(mean, np.mean([rows[name] for name in one.included], axis=0), rtol=1e-15)
-
-
-def test_a_group_that_fails_stops_all():
-    with pytest.raises(SecureAggregationError, match="needed"):
-        grouped(federation(10, dropouts=0.2, corrupt=0.0), 2, drop={"mask": {10, 13, 16, 19, 22}})
-
-
-def test_groups_part_the_clients_evenly_and_at_random():
-    parts = [groups.split(range(100), 7) for _ in range(2)]
-    for one in parts:
-        assert sorted(client for group in one for client in group) == list(range(100))
-        assert {len(group) for group in one} == {14, 15}
-    assert parts[0] != parts[1]  # equal once in 10^70
-
-
-@pytest.mark.parametrize("count", [0, 4])
-def test_groups_too_small_to_hide_in_are_refused(count):
-    with pytest.raises(SpecError, match="use 1 to 3"):
-        groups.split(range(11), count)
 
 
 def test_signatures_are_not_checked_twice_in_one_process():

@@ -26,12 +26,16 @@ class Releases(NamedTuple):
 
 def protection_of(
     mechanism: Any, *, clients: int, cohort: int | None, round_robin: bool, rounds: int, parameters: int,
-    outcomes: int = 0,
+    outcomes: int = 0, groups: int = 1,
 ) -> Protection:  # fmt: skip
-    """The mechanism with its event and an empty ledger; noise is calibrated to the releases of one user."""
+    """The mechanism with its event and an empty ledger; noise is calibrated to the releases of one user.
+
+    With `groups` every round has as many releases, each of other clients, and noise for the smallest group: a client is
+    charged for the sum of its own group only.
+    """
     participation = max_participation(clients, cohort, round_robin=round_robin, rounds=rounds)
     releases = getattr(mechanism, "releases", None) or participation
-    context = ReleaseContext(cohort or clients, releases, parameters, outcomes, clients)
+    context = ReleaseContext((cohort or clients) // groups, releases, parameters, outcomes, clients)
     event = mechanism.event(context)
     if event is None:
         return Protection(mechanism, context=context)

@@ -12,6 +12,7 @@ al., "Secure single-server aggregation with (poly)logarithmic overhead" (CCS 202
     in_process.secure_sum    the whole protocol in one process
     cohort                   a random cohort where halves of a registry are too small
     groups                   a sum in each of several groups, for aggregators that compare groups
+    two_servers, aggregator  sums by two aggregators that do not work together; two_in_process runs them
     ring                     numbers as fixed-point integers modulo a power of two
 
 The server is malicious and works with a stated share of all registered clients; honest clients follow the protocol.

@@ -1,25 +1,44 @@
-"""A secure sum in each of several random groups, so that a robust aggregator can compare the groups' means.
+"""A secure sum in each of several groups, so that a robust aggregator can compare the groups' means.
 
 Source: the idea of So, Güler and Avestimehr, "Byzantine-resilient secure federated learning" (2020), and of
 He, Karimireddy and Jaggi, "Secure Byzantine-robust machine learning" (2020), in the simplest form: groups in the place
-of clients. The server sees the means of groups; a smaller group hides less.
+of clients. L liars spoil at most L groups, so a median or trimmed mean of 2 L + 1 or more groups stays within the
+honest groups' range. Each client is in one group of a round, and the sum of its group is the only release about it.
+
+`assign` is the public function from a seed to the groups: everybody computes them, nobody is told. A seed that the
+server or a client can choose lets it gather its colluders around a victim, so the seed follows from commitments that
+were opened after the registry was closed: `seed_of` takes a beacon (`beacon` of the values of a draw by `cohort`; two
+aggregators use their coins).
+
+`group_guarantee`: of c colluders among n registered clients at most so many are in one group, except with probability
+`failure`: the exact hypergeometric tail, over all groups and all draws that colluders can spoil (one each). Each group
+carries the noise of its own sum, so the mean of the groups' means has sqrt(groups) times the noise of one sum, and more
+where a group has few honest members.
 
 Differs from the papers: the server sees the groups' means in the clear; no aggregator runs under the masks.
 """
 
-import secrets
-from collections.abc import Generator, Iterable
+import math
+from collections.abc import Generator, Iterable, Mapping
+from fractions import Fraction
+from hashlib import sha256
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from foltr.errors import SpecError
-from foltr.secagg.guarantee import FEWEST
+from foltr.errors import SecureAggregationError, SpecError
+from foltr.secagg.cohort import Draw, close, settle
+from foltr.secagg.crypto import hkdf, label, masks
+from foltr.secagg.graph import most_drawn
+from foltr.secagg.guarantee import FEWEST, Guarantee, guarantee
 from foltr.secagg.messages import Registry, Terms, registry
 from foltr.secagg.ring import Ring, decode
 from foltr.secagg.server import Replies, Requests, Sum, aggregate
 from foltr.types import Array
+
+_ROUNDING = 1e-9  # a tenth of 1,000 is 100 in spite of rounding
 
 
 class GroupMeans(NamedTuple):
@@ -28,18 +47,60 @@ class GroupMeans(NamedTuple):
     sums: tuple[Sum, ...]
 
 
-def split(clients: Iterable[int], groups: int) -> list[list[int]]:
-    """Random groups whose sizes differ by at most one; nobody can choose whom it is grouped with."""
-    shuffled = sorted(set(clients))
-    if not 1 <= groups <= len(shuffled) // FEWEST:
-        raise SpecError(f"{groups} groups of {len(shuffled)} clients; use 1 to {len(shuffled) // FEWEST}")
-    secrets.SystemRandom().shuffle(shuffled)
-    return [sorted(shuffled[k::groups]) for k in range(groups)]
+def beacon(draw: Draw, commitments: Mapping[int, bytes], values: Mapping[int, bytes]) -> bytes:
+    """32 bytes that nobody chose, if all who committed have opened; otherwise the draw is repeated without the others
+    (`cohort.repeated`)."""
+    struck = settle(draw, commitments, values, size=len(draw.clients)).struck
+    if struck:
+        raise SecureAggregationError(f"clients {list(struck)[:5]} did not open their values; repeat without them")
+    return sha256(label("beacon", close(draw, commitments), *(values[one] for one in draw.clients))).digest()
+
+
+def seed_of(known: Registry, round: int, beacon: bytes) -> bytes:
+    """The seed of a round's groups. `beacon`: 32 bytes that nobody chose, known after the registry was closed."""
+    return sha256(label("groups", known.digest, round, beacon)).digest()
+
+
+def assign(seed: bytes, clients: Iterable[int], groups: int) -> tuple[tuple[int, ...], ...]:
+    """The clients of each group, sorted; sizes differ by at most one."""
+    ordered = sorted(set(clients))
+    if not 1 <= groups <= len(ordered) // FEWEST:
+        raise SpecError(f"{groups} groups of {len(ordered)} clients; use 1 to {len(ordered) // FEWEST}")
+    order = np.argsort(masks([hkdf(seed, info=b"groups")], len(ordered), 64)[0], kind="stable").tolist()
+    return tuple(tuple(sorted(ordered[place] for place in order[k::groups])) for k in range(groups))
+
+
+def group_guarantee(registered: int, groups: int, *, dropouts: float, corrupt: float, failure: float) -> Guarantee:
+    """What every client of every group may count on, except with probability `failure`; refused where it is nothing."""
+    whole = max(1, math.ceil(corrupt * registered - _ROUNDING))
+    size, largest = registered // groups, -(-registered // groups)
+    colluders = max(1, most_drawn(registered, whole, largest, Fraction(failure) / (groups * (whole + 1))))
+    try:
+        return guarantee(size, dropouts=dropouts, corrupt=min(colluders / size, 1 - _ROUNDING))
+    except SpecError as problem:
+        raise SpecError(
+            f"{groups} groups of {registered} clients: up to {colluders} of {size} in a group may work for the server; "
+            f"{problem}; or use two servers, whose noise does not come from clients"
+        ) from None
+
+
+def group_terms(terms: Terms, registered: int, groups: int) -> Terms:
+    """The terms of each group's sum: the share of corrupt ones is that of the worst group."""
+    sizes = group_guarantee(registered, groups, dropouts=terms.dropouts, corrupt=terms.corrupt, failure=terms.failure)
+    return msgspec.structs.replace(terms, corrupt=sizes.colluders / sizes.cohort)
 
 
 def within(known: Registry, group: Iterable[int]) -> Registry:
     """The registry of one group: its sizes are derived from the group alone."""
     return registry(known.server, {client: known.keys[client] for client in group})
+
+
+def own_group(client: int, seed: bytes, known: Registry, groups: int) -> Registry:
+    """The registry that a client takes part with: it computes its group itself."""
+    mine = next((group for group in assign(seed, known.clients, groups) if client in group), None)
+    if mine is None:
+        raise SpecError(f"client {client} is not in the registry; register its public key first")
+    return within(known, mine)
 
 
 def group_means(
@@ -52,7 +113,7 @@ def group_means(
     round: int,
     ranker: bytes,
 ) -> Generator[Requests, Replies, GroupMeans]:
-    """All groups side by side, stage by stage; a failure in one stops all."""
+    """All groups side by side, stage by stage; a failure in one stops all. `terms` are those of `group_terms`."""
     rounds = [
         aggregate(group, terms=terms, registry=within(known, group), identity=identity, round=round, ranker=ranker)
         for group in map(list, groups)

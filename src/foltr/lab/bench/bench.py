@@ -17,6 +17,7 @@ from foltr.lab.bench.parsing import measure_parse
 from foltr.lab.bench.processes import measure_client_path, measure_compiling, measure_plain_loops
 from foltr.lab.bench.secagg import SIZES, measure_secagg
 from foltr.lab.bench.training import SHAPES, SMOKE, interleaved, measure_training, timed
+from foltr.lab.bench.two_servers import measure_two_servers
 from foltr.lab.data import synthetic
 from foltr.lab.simulation import compiled
 from foltr.lab.simulation.evaluation import offline_quality
@@ -59,6 +60,7 @@ def measure(*, smoke: bool = False, large: bool = False, say: Callable[[str], No
     out["aggregators"] = measure_aggregators(smoke=smoke)
     say("secure aggregation")
     out["secagg"] = measure_secagg(smoke=smoke, sizes=SIZES if large else None)
+    out["two_servers"] = measure_two_servers(smoke=smoke, sizes=SIZES if large else None)
     out["peak_mb"] = _peak_mb()
     out["smoke"] = smoke
     return out
@@ -107,6 +109,10 @@ def report_lines(measured: dict[str, Any]) -> str:
         size, sent = name.removeprefix("secagg_"), figures["up_kb"] + figures["down_kb"]
         words = f"{figures['seconds']:.1f} s ({figures['cpu_seconds']:.1f} of CPU), {sent:.0f} kB a client"
         lines.append(f"secure sum    {size}, a tenth drops out: {words}")
+    for name, figures in measured["two_servers"].items():
+        size = name.removeprefix("two_servers_")
+        words = f"{figures['seconds']:.2f} s ({figures['cpu_seconds']:.2f} of CPU), {figures['up_kb']:.1f} kB a client"
+        lines.append(f"two servers   {size}, a tenth sends nothing: {words}")
     lines.append("client path   {seconds:.2f} s to import, {peak_mb:.0f} MB".format(**measured["client_path"]))
     if "compile" in measured:
         lines.append(f"compiling     {measured['compile']['cpu_seconds']:.1f} s of CPU, once after an installation")

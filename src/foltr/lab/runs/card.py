@@ -165,7 +165,8 @@ def _with_missing_shares(event: Event, facts: Facts) -> Event:
     federation = federated(facts.federation)
     if event.noise_contributors == 1 or getattr(facts.privacy, "servers", 1) == 2:  # no noise of clients is needed
         return event
-    summed = federation.aggregator == "fedavg" and not federation.defend_on_detection and not facts.uneven
+    sums = federation.aggregator == "fedavg" or federation.groups > 1  # of a group: all attackers may be in it
+    summed = sums and not federation.defend_on_detection and not facts.uneven
     return with_present(event, max(0, event.present - facts.without_noise) if summed else 1)
 
 

@@ -96,7 +96,7 @@ TRAITS: dict[str, dict[str, dict[Any, tuple[str, ...]]]] = {
             "delta": ("foltr._kernels.noise", "foltr.privacy.ledger", "foltr.privacy.noise"),
             "outcome": ("foltr.privacy.ledger",),
         },
-        "secure_aggregation": {"execute": ("foltr.secagg.in_process",)},
+        "secure_aggregation": {"execute": ("foltr.secagg.in_process", "foltr.secagg.two_in_process")},
     },
 }
 

@@ -4,12 +4,14 @@ Random numbers are those of the clients' own streams, so that the batch equals t
 anybody who has it can subtract the noise, so what a lab run puts out is no release.
 """
 
+import itertools
 from typing import Any
 
 import numpy as np
 
 from foltr._kernels.noise import add_gamma_shares, add_gaussian_shares
 from foltr.federation.round import Protection, Release, Transform
+from foltr.lab.simulation.grouped import group_rows
 from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace
 from foltr.rng import stream
 from foltr.types import Array, Updates
@@ -41,10 +43,10 @@ def protect_rows(mechanism: Any, rows: Array, clients: Array, release: Release, 
     return _one_by_one(mechanism, rows, clients, release, seed=seed, round=round)
 
 
-def server_noise(protection: Protection, *, seed: int, clients: int) -> Transform | None:
+def server_noise(protection: Protection, *, seed: int, clients: int, groups: int = 1) -> Transform | None:
     """What two servers add to a sum, each all of the noise; None with one server, where clients add it in shares.
 
-    It is added to one row: only the sum is used. The servers' streams are those of clients after the last.
+    It is added to one row of each group: only sums are used. The servers' streams are those of clients after the last.
     """
     mechanism, event = protection.mechanism, protection.event
     if getattr(mechanism, "servers", 1) == 1 or event is None:
@@ -53,9 +55,10 @@ def server_noise(protection: Protection, *, seed: int, clients: int) -> Transfor
 
     def add_noise(updates: Updates, model: Array, round: int) -> Updates:
         values = updates.values.copy()
-        for server in range(event.noise_contributors):
-            draws = stream(seed, round=round, client=clients + server, purpose="noise")
-            values[0] += stddev * draws.normal(len(model))
+        rows = [0] if groups == 1 else [int(one[0]) for one in group_rows(len(values), groups, seed=seed, round=round)]
+        for number, row in itertools.product(range(event.noise_contributors), rows):
+            source = clients + number * groups + rows.index(row)
+            values[row] += stddev * stream(seed, round=round, client=source, purpose="noise").normal(len(model))
         return updates._replace(values=values)
 
     return add_noise

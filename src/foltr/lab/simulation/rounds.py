@@ -19,6 +19,7 @@ from foltr.federation.personalization import Shared
 from foltr.federation.round import Aggregate, Transform, run_rounds
 from foltr.federation.schedule import Members
 from foltr.federation.server import init_state, server_optimizer
+from foltr.lab.simulation.grouped import Mean, grouped
 from foltr.lab.simulation.protection import server_noise
 from foltr.lab.simulation.task import Central, Federated, Task, federated, init_parameters, protection_in, schedule_of
 from foltr.types import Array, OnlineMetrics, Updates
@@ -53,7 +54,7 @@ def _federated(task: Task, federation: Federated, engine: Any) -> Iterator[Round
         personal=personal.init_state(start, federation.clients) if own else None,
     )  # fmt: skip
     protection = protection_in(task)
-    noise = server_noise(protection, seed=task.seed, clients=federation.clients)
+    noise = server_noise(protection, seed=task.seed, clients=federation.clients, groups=federation.groups)
     rounds = run_rounds(
         state, schedule_of(task), engine, protection=protection, aggregator=aggregation(task, engine),
         server_optimizer=server_optimizer(task.learner), transform=_both(task.transform, noise),
@@ -102,7 +103,7 @@ def aggregation(task: Task, engine: Any) -> Aggregate:
             deltas = decode(updates)
         else:
             deltas = task.learner.decode(updates, seed=task.seed, parameters=size)
-        return combine(deltas, _weights(task, updates))
+        return combine(deltas, _weights(task, updates), version)
 
     return aggregate
 
@@ -114,15 +115,46 @@ def _weights(task: Task, updates: Updates) -> Array:
 
 
 def _combined(task: Task, federation: Federated, size: int) -> Any:
+    """(deltas [n, P], weights [n], version of the model) -> [P]"""
     num_byzantine = federation.num_byzantine or 0
-    if getattr(task.privacy, "secure_aggregation", False) == "execute":
-        from foltr.secagg.in_process import secure_sum
+    mean = _mean_of(task.privacy)
+    if federation.groups > 1:
+        return grouped(
+            compiled_aggregator(federation.aggregator), mean, federation.groups, seed=task.seed,
+            num_byzantine=num_byzantine,
+        )  # fmt: skip
+    if mean is not _weighted_mean:
+        return lambda deltas, weights, _version: mean(deltas, weights)
+    kind: Any = partial(compiled_aggregator(federation.aggregator), num_byzantine=num_byzantine)
+    if federation.defend_on_detection:
+        kind = detector.defended(
+            compiled_aggregator(federation.aggregator), compiled_aggregator("fedavg"), (federation.clients, size),
+            num_byzantine,
+        )  # fmt: skip
+    return lambda deltas, weights, _version: kind(deltas, weights)
 
-        return lambda deltas, weights: secure_sum(deltas) / len(weights)
-    kind = compiled_aggregator(federation.aggregator)
-    if not federation.defend_on_detection:
-        return partial(kind, num_byzantine=num_byzantine)
-    return detector.defended(kind, compiled_aggregator("fedavg"), (federation.clients, size), num_byzantine)
+
+def _mean_of(mechanism: Any) -> Mean:
+    """By the protocol of one server or of two where it is executed."""
+    if getattr(mechanism, "secure_aggregation", False) != "execute":
+        return _weighted_mean
+    return _two_servers_mean if getattr(mechanism, "servers", 1) == 2 else _secure_mean
+
+
+def _weighted_mean(deltas: Array, weights: Array) -> Array:
+    return compiled_fedavg(deltas, weights, num_byzantine=0)
+
+
+def _secure_mean(deltas: Array, weights: Array) -> Array:
+    from foltr.secagg.in_process import secure_sum
+
+    return secure_sum(deltas) / len(weights)
+
+
+def _two_servers_mean(deltas: Array, weights: Array) -> Array:
+    from foltr.secagg.two_in_process import two_server_sum
+
+    return two_server_sum(deltas) / len(weights)
 
 
 def compiled_aggregator(name: str) -> Any:

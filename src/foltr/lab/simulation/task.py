@@ -28,6 +28,7 @@ class Federated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fie
     num_byzantine: Annotated[int, msgspec.Meta(ge=0)] | None = (
         None  # attackers that the aggregator tolerates; None: num_attackers
     )
+    groups: Count = 1  # sums of a round, each of other clients; the aggregator combines their means
     defend_on_detection: bool = False  # FedAvg until the detector raises an alarm, then the aggregator
     mode: Literal["sync", "buffered"] = "sync"  # buffered: a round is a release of `buffer` updates as they arrive
     buffer: Count | None = None  # updates that a release waits for
@@ -138,5 +139,5 @@ def federation_protection(federation: Federated, mechanism: Any, *, parameters: 
     cohort = buffer_of(federation) if federation.mode == "buffered" else federation.cohort
     return protection_of(
         mechanism, clients=federation.clients, cohort=cohort, round_robin=federation.round_robin,
-        rounds=federation.rounds, parameters=parameters, outcomes=outcomes,
+        rounds=federation.rounds, parameters=parameters, outcomes=outcomes, groups=federation.groups,
     )  # fmt: skip

@@ -30,6 +30,7 @@ from foltr.lab.spec.setting import (
     resolved,
 )
 from foltr.privacy.mechanisms import ReleaseContext, noise_contributors
+from foltr.secagg.guarantee import FEWEST
 
 _LARGEST_COUNT = 10**9  # limit of every integer in a spec
 _ACTS_ON = {"delta": ("nothing", "delta"), "objective": ("nothing", "outcome")}  # message -> mechanisms that protect it
@@ -59,8 +60,8 @@ def _check_pairs(setting: Setting) -> str:
     if learner.message == "delta" and getattr(setting.ranker, "flat_start", False):
         return 'ranker.activation = "relu" starts at zero, where the gradient of pdgd vanishes; use "sigmoid"'
     return _first(setting, federation, (
-        _check_cohort, _check_sharing, _check_defence, _check_privacy, _check_unlearning, _check_audit, _check_personal,
-        _check_objective,
+        _check_cohort, _check_groups, _check_sharing, _check_defence, _check_privacy, _check_unlearning, _check_audit,
+        _check_personal, _check_objective,
     ))  # fmt: skip
 
 
@@ -123,6 +124,24 @@ def _check_cohort(setting: Setting, federation: Federated) -> str:
     return ""
 
 
+def _check_groups(setting: Setting, federation: Federated) -> str:
+    """Groups go with one ranker and deltas; every group must hide its members."""
+    limit = (federation.cohort or federation.clients) // FEWEST
+    if federation.groups == 1:
+        return ""
+    if federation.groups > limit:
+        return (
+            f"federation.groups = {federation.groups}: a group needs {FEWEST} clients or more; use 1 to {max(1, limit)}"
+        )
+    if federation.mode == "buffered" or federation.defend_on_detection or setting.learner.message != "delta":
+        return "federation.groups: sums of deltas in synchronous rounds; no buffered mode, detection or foltr-es"
+    if setting.unlearning.method != "none" or setting.personal != Shared() or setting.audit.messages:
+        return "federation.groups: one ranker for all; leave out unlearning, personal and audit"
+    if getattr(setting.privacy, "adaptive", 0):
+        return "privacy.adaptive: the clip would follow the bits of all groups, each with its own noise; use 0"
+    return ""
+
+
 def _check_buffered(setting: Setting, federation: Federated) -> str:
     buffer = federation.buffer
     if buffer is None or buffer > federation.clients:
@@ -160,14 +179,14 @@ def _check_privacy(setting: Setting, federation: Federated) -> str:
     if not is_user_level(setting.privacy):
         return ""
     secure = setting.privacy.secure_aggregation
-    if (
+    if federation.groups == 1 and (
         getattr(registry.kind("aggregator", federation.aggregator), "sees", "single") != "sum"
         or federation.defend_on_detection
     ):
         return (
             f'federation.aggregator = "{federation.aggregator}" needs single updates, which '
-            f"{'secure aggregation hides' if secure else 'noise of one share each would not protect'}; use fedavg, or "
-            f'privacy.kind = "none"'
+            f"{'secure aggregation hides' if secure else 'noise of one share each would not protect'}; use fedavg, "
+            f'federation.groups, or privacy.kind = "none"'
         )
     if isinstance(federation.interactions, tuple) or getattr(setting.partition, "uneven", False):
         return "privacy: sums with equal weights need the same federation.interactions for every client; use one number"
@@ -175,9 +194,8 @@ def _check_privacy(setting: Setting, federation: Federated) -> str:
         return 'unlearning needs single updates, which user-level DP hides; use privacy = { kind = "none" }'
     if hasattr(setting.privacy, "dropouts"):
         try:
-            noise_contributors(
-                setting.privacy, ReleaseContext(participants_of(federation), 1, 1, 0, federation.clients)
-            )
+            each = participants_of(federation) // federation.groups
+            noise_contributors(setting.privacy, ReleaseContext(each, 1, 1, 0, federation.clients))
         except SpecError as problem:
             return f"privacy: {problem}"
     if getattr(setting.privacy, "adaptive", 0) and setting.privacy.trust == "local":
@@ -192,7 +210,7 @@ def _check_privacy(setting: Setting, federation: Federated) -> str:
 
 
 def _check_defence(setting: Setting, federation: Federated) -> str:
-    participants = federation.cohort or federation.clients
+    participants = federation.groups if federation.groups > 1 else federation.cohort or federation.clients
     try:
         check_num_attackers(setting.attack, federation.clients)
         check_num_byzantine(aggregator_kind(federation.aggregator)(), participants, num_byzantine(setting, federation))
@@ -217,8 +235,8 @@ def _check_sharing(setting: Setting, federation: Federated) -> str:  # noqa: ARG
 
 
 def _check_servers(setting: Setting) -> str:
-    if setting.privacy.trust == "local" or setting.privacy.secure_aggregation is not True or setting.privacy.adaptive:
-        return 'privacy.servers = 2 is simulated with trust = "sum", secure_aggregation = true and adaptive = 0'
+    if setting.privacy.trust == "local" or not setting.privacy.secure_aggregation or setting.privacy.adaptive:
+        return 'privacy.servers = 2 goes with trust = "sum", secure_aggregation = true or "execute" and adaptive = 0'
     if setting.audit.messages:
         return "privacy.servers = 2: no single message is seen by anybody; leave out audit"
     return ""

@@ -1,0 +1,104 @@
+"""Clients and both aggregators in one process: for tests, benchmarks and runs with `servers = 2`.
+
+`two_server_sum` runs the whole protocol, keys and shares from the operating system, and returns the sum of the rows.
+`run_round` runs two aggregators on given contributions.
+
+Differs from the paper: all parties share one memory, so the process sees everything.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from foltr.errors import SecureAggregationError, SpecError
+from foltr.secagg import crypto
+from foltr.secagg.aggregator import Memory, Noise, Secrets, accept_all, agree, begin, half, listing
+from foltr.secagg.guarantee import FEWEST
+from foltr.secagg.messages import Terms, new_federation, registry
+from foltr.secagg.ring import Ring, decode, encode, largest
+from foltr.secagg.two_servers import Aggregator, GroupSums, TwoServers, combine, contribute, parts, two_servers
+from foltr.types import Array
+
+_NO_RANKER = bytes(32)  # the rows are no updates of a model
+_DROPOUTS = 0.1  # share of the clients that a round tolerates to lose by default
+
+
+class Round(NamedTuple):
+    sums: GroupSums
+    memories: tuple[Memory, Memory]
+    refused: tuple[dict[int, str], dict[int, str]]  # by each aggregator: clients, and what is wrong with their parts
+
+
+def new_aggregator() -> tuple[Aggregator, Secrets]:
+    """An operator's public and private keys."""
+    secrets = Secrets(crypto.new_identity(), crypto.new_secret())
+    public = crypto.public_of(crypto.agreement_key(secrets.sealing))
+    return Aggregator(secrets.identity.public_key().public_bytes_raw(), public), secrets
+
+
+def run_round(
+    contributions: Mapping[int, bytes], secrets: tuple[Secrets, Secrets], *, setup: TwoServers, round: int,
+    ranker: bytes, memories: tuple[Memory, Memory] | None = None, noise: Noise | None = None,
+) -> Round:  # fmt: skip
+    """The round of two honest aggregators; a contribution that no relay can divide is left out."""
+    before = memories or (Memory(setup.terms.federation), Memory(setup.terms.federation))
+    inboxes: tuple[dict[int, bytes], dict[int, bytes]] = ({}, {})
+    unreadable = {}
+    for client, message in contributions.items():
+        try:
+            inboxes[0][client], inboxes[1][client] = parts(message, setup=setup)
+        except SecureAggregationError as problem:
+            unreadable[client] = str(problem)
+    states, refused, lists = [], [], []
+    for index in (0, 1):
+        state = begin(index, secrets[index], before[index], setup=setup, round=round, ranker=ranker)
+        state, wrong = accept_all(state, inboxes[index])
+        state, sent = listing(state)
+        states.append(state)
+        refused.append(unreadable | wrong)
+        lists.append(sent)
+    agreed = [agree(states[index], lists[1 - index]) for index in (0, 1)]
+    halves = [half(agreed[index][0], agreed[1 - index][1], before[index], noise) for index in (0, 1)]
+    sums = combine((halves[0][1], halves[1][1]), setup=setup, round=round, ranker=ranker)
+    return Round(sums, (halves[0][0], halves[1][0]), (refused[0], refused[1]))
+
+
+def two_server_sum(
+    rows: Array, *, bits: Literal[32, 64] = 64, fraction: int = 32, dropped: Collection[int] = ()
+) -> Array:
+    """The sum [V] of rows [n, V] by the protocol without noise, each value cut to a multiple of 2^-fraction.
+
+    Client i holds row i; those in `dropped` send nothing.
+    """
+    clients, lost = len(rows), set(dropped)
+    if clients - len(lost) < FEWEST or not lost <= set(range(clients)):
+        raise SecureAggregationError(f"{clients} clients without {sorted(lost)}; {FEWEST} or more must send")
+    try:
+        found = _run(rows, Ring(clients, bits, fraction), lost)
+    except SpecError as problem:  # a value that does not fit
+        raise SecureAggregationError(f"secure aggregation of {clients} clients: {problem}") from None
+    return decode(found.sums.totals[0], Ring(clients, bits, fraction))
+
+
+def _run(rows: Array, ring: Ring, lost: set[int]) -> Round:
+    """One round with fresh identities."""
+    clients, length = rows.shape
+    bound = largest(ring) / 2**ring.fraction
+    if not (np.abs(rows) <= bound).all():  # NaN is not
+        raise SpecError(f"a value is not finite or larger than {bound:g}; clip, lower fraction or use 64 bits")
+    identities, server = [crypto.new_identity() for _ in rows], crypto.new_identity()
+    known = registry(
+        server.public_key().public_bytes_raw(),
+        {client: one.public_key().public_bytes_raw() for client, one in enumerate(identities)},
+    )
+    terms = Terms(new_federation(), length, ring.bits, ring.fraction, clip=bound / 2,
+                  dropouts=max(_DROPOUTS, len(lost) / clients))  # fmt: skip
+    (first, one), (second, other) = new_aggregator(), new_aggregator()
+    setup = two_servers(terms, known, (first, second))
+    vectors = encode(rows, ring)
+    sent = {
+        client: contribute(vectors[client], client, identities[client], setup=setup, round=1, ranker=_NO_RANKER)
+        for client in range(clients) if client not in lost
+    }  # fmt: skip
+    return run_round(sent, (one, other), setup=setup, round=1, ranker=_NO_RANKER)
