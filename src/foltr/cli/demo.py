@@ -45,7 +45,7 @@ class Demo(NamedTuple):
     ] = None  # fmt: skip
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True
     seed: Annotated[int, typer.Option("--seed", min=0, help="The first seed of the simulation.")] = 1
-    seeds: Annotated[int, typer.Option("--seeds", min=2, max=50, help="How many seeds.")] = 5
+    seeds: Annotated[int, typer.Option("--seeds", min=3, max=50, help="How many seeds.")] = 5
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port on this machine; 0: any free one.")] = 0
     out: Annotated[Path, typer.Option("--out", help="Folder for the runs of `foltr demo lab`.")] = Path("runs")
     json_: Json = False

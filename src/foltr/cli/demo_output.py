@@ -23,9 +23,10 @@ class Lines:
 
     def begun(self, story: "Story") -> None:
         self._say("")
-        self._say(f"Beside it, {story.people} simulated people, each with a private part of the {story.corpus}")
-        self._say(f"({story.documents:,} documents), search, click, and learn one ranker together. Their nodes begin")
-        self._say("with plain BM25, so that learning can be seen. Only masked numbers leave a node.")
+        self._say(f"Beside it, {story.people} simulated people, each with a private part of the")
+        self._say(f"{story.corpus} ({story.documents:,} documents), search, click and learn")
+        self._say("one ranker together. Their nodes begin with plain BM25, so that learning can be")
+        self._say("seen. Only masked numbers leave a node.")
         self._say("")
         self._say(f"MRR@10 of held-out searches, means over {len(story.seeds)} seeds ({_listed(story.seeds)}):")
         self._say("")
@@ -39,18 +40,18 @@ class Lines:
                   f"{gain:>11}  {sent:>9}")  # fmt: skip
 
     def summary(self, story: "Story", *, interactive: bool) -> None:
-        from foltr.node.page.demo import verdict
+        from foltr.node.page.demo import distance, verdict
 
         end, last = story.ending, story.points[-1]
         assert end is not None
         self._say("")
         self._say("Summary", style="bold")
         table = [
-            ("BM25", last.bm25, f"where they began (of plain words: {_decimal(end.plain_bm25.mean)})"),
+            ("BM25", last.bm25, f"where they began; of plain words {_decimal(end.plain_bm25.mean)}"),
             (
                 "start weights",
                 last.start_weights,
-                f"of a node; fitted without these texts {_decimal(end.left_out.mean)}",
+                f"fitted without these texts {_decimal(end.left_out.mean)}",
             ),
             ("start weights, counting", last.counting, "as a node begins: openings are counted"),
             ("learned, each by itself", end.local_only, "from BM25, with their own clicks only"),
@@ -58,16 +59,18 @@ class Lines:
         ]
         for name, value, note in table:
             self._say(f"  {name:<24}{_estimate(value)}  {note}")
-        errors = f", {last.gain.mean / last.gain.error:.1f} standard errors" if last.gain.error else ""
-        self._say(f"  The shared ranker is {verdict(last.gain)}: {_estimate(last.gain)}{errors}.", style="bold")
+        self._say(f"  The shared ranker is {verdict(last.gain)}: {_estimate(last.gain)} "
+                  f"({distance(last.gain)}).", style="bold")  # fmt: skip
         numbers, sent = (sum(getattr(one, name) for one in story.points) for name in ("numbers", "sent"))
         self._say(f"  Rounds: {last.round}. Each person sent {numbers} masked numbers, with keys, shares and")
         self._say(f"  signatures {sent / 1000:.1f} kB; no document, query, click or count of openings left a node.")
-        self._say(f"  Promise at this size: every sum has at least {end.sum_of} of {story.people} people in it, "
-                  f"{end.honest} if one works")  # fmt: skip
-        self._say("  for the server. No noise, no epsilon: a sum of so few can tell something about one.")
-        self._say("  The protocol is executed, in one process: it shows the sums, not a federation")
-        self._say(f"  in use. People are simulated, seeds {_listed(story.seeds)}; constants were chosen on others.")
+        self._say(f"  Promise at this size: at least {end.sum_of} of {story.people} people are in every sum, "
+                  f"{end.honest} honest ones")  # fmt: skip
+        self._say("  if one works for the server. No noise, so no epsilon: a sum of so few can still")
+        self._say("  tell something about one person.")
+        self._say("  The protocol is executed, all parties in one process: it shows secure sums, not")
+        self._say(f"  a federation in use. People are simulated (seeds {_listed(story.seeds)}); nothing was tuned")
+        self._say("  on these seeds.")
         if interactive:
             self._say("")
             self._say("The page goes on until Ctrl-C; its page Demo has the curve.")

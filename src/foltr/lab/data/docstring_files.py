@@ -1,8 +1,9 @@
 """The docstrings of Python's standard library as a folder of Markdown files, for a node that has no documents yet.
 
-    json/decoder/JSONDecoder.md     # json.decoder.JSONDecoder, a heading, then the docstring
+    json/decoder/JSONDecoder.md     # json.decoder.JSONDecoder, its docstring, then those of its methods
 
-A file has the date of its source file. The folder appears complete: it is written under another name and renamed.
+A file is a public module, function or class with its methods, and has the date of its source file. The folder appears
+complete: it is written under another name and renamed.
 """
 
 import os
@@ -14,22 +15,36 @@ from foltr.text.corpus import Corpus
 
 
 def write_docstrings(folder: str | Path, corpus: Corpus | None = None) -> int:
-    """Writes one file for each documented object, unless the folder exists; how many."""
+    """Writes the files, unless the folder exists; how many."""
     target = Path(folder)
     if target.exists():
         return 0
-    corpus = load_docstrings() if corpus is None else corpus
     partial = target.with_name(f".{target.name}.partial")
-    library = Path(sysconfig.get_paths()["stdlib"])
-    for name, text in zip(corpus.ids, corpus.bodies, strict=True):
-        file = partial.joinpath(*name.split(".")).with_suffix(".md")
+    library, dates = Path(sysconfig.get_paths()["stdlib"]), dict[str, float | None]()
+    texts = file_texts(load_docstrings() if corpus is None else corpus)
+    for name, text in texts.items():
+        file = partial.joinpath(*name.split(".")[:-1], name.rpartition(".")[2] + ".md")
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(f"# {name}\n\n{text}\n", encoding="utf-8", errors="replace")
-        date = _date(library, name)
+        file.write_text(text, encoding="utf-8", errors="replace")
+        module = name.rpartition(".")[0] or name
+        date = dates[module] if module in dates else dates.setdefault(module, _date(library, module))
         if date is not None:
             os.utime(file, (date, date))
     partial.rename(target)
-    return len(corpus.ids)
+    return len(texts)
+
+
+def file_texts(corpus: Corpus) -> dict[str, str]:
+    """Name of a public object -> Markdown; methods stand with their class."""
+    found: dict[str, list[str]] = {}
+    for name, text in zip(corpus.ids, corpus.bodies, strict=True):
+        parts = name.split(".")
+        if any(part.startswith("_") for part in parts):
+            continue
+        last = next((place for place, part in enumerate(parts) if part[:1].isupper()), len(parts) - 1)
+        owner, inner = ".".join(parts[: last + 1]), ".".join(parts[last + 1 :])
+        found.setdefault(owner, [f"# {owner}"]).append(f"## {inner}\n\n{text}" if inner else text)
+    return {name: "\n\n".join(pieces) + "\n" for name, pieces in found.items()}
 
 
 def _date(library: Path, name: str) -> float | None:

@@ -76,6 +76,12 @@ def verdict(gain: Estimate) -> str:
     return "below BM25" if gain.mean < -CLEAR * gain.error else "not clearly different from BM25"
 
 
+def distance(gain: Estimate) -> str:
+    """How many standard errors a difference is from zero."""
+    many = abs(gain.mean) >= 10 * gain.error
+    return "more than 10 standard errors" if many else f"{abs(gain.mean) / gain.error:.1f} standard errors"
+
+
 def curve(story: Story) -> dict[str, Any]:
     """Columns for the drawing."""
     rows = ("bm25", "start_weights", "counting", "learned")
@@ -102,8 +108,8 @@ def add(app: FastAPI, page: "Page", story: Story) -> None:
             return Response(status_code=204)  # htmx leaves the page as it is
         template = "demo_state.html" if part else "demo.html"
         last = story.points[-1] if story.points else None
-        said = verdict(last.gain) if last else ""
-        return page.render(template, story=story, last=last, verdict=said, curve=curve(story), sent=_sent(story))
+        said: dict[str, Any] = {"verdict": verdict(last.gain), "distance": distance(last.gain)} if last else {}
+        return page.render(template, story=story, last=last, curve=curve(story), sent=_sent(story), **said)
 
 
 def _sent(story: Story) -> dict[str, int]:

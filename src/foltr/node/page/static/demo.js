@@ -27,7 +27,7 @@ window.addEventListener("DOMContentLoaded", () => {
     const line = (label, column, stroke, more) => ({ label: `${label} ${short(column[column.length - 1])}`, stroke: colour(stroke), points: { show: false }, ...more });
     const edge = { stroke: "transparent", points: { show: false } };
     plot = new uPlot({
-      width: place.clientWidth, height: HEIGHT, legend: { live: false, markers: { width: 3 } }, cursor: { show: false },
+      width: place.clientWidth, height: HEIGHT, legend: { live: false, markers: { width: 3, dash: (shown, i) => (shown.series[i].dash ? "dashed" : "solid") } }, cursor: { show: false },
       scales: { x: { time: false, range: [0, found.last] }, y: { range: [Math.min(...every) - 0.01, Math.max(...every, 0.83) + 0.01] } },
       axes: [
         { ...axis, label: "choices of each person", labelSize: 22, size: 36 },
