@@ -46,6 +46,7 @@ class Demo(NamedTuple):
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True
     seed: Annotated[int, typer.Option("--seed", min=0, help="The first seed of the simulation.")] = 1
     seeds: Annotated[int, typer.Option("--seeds", min=3, max=50, help="How many seeds.")] = 5
+    people: Annotated[int, typer.Option("--people", min=4, max=200, help="How many simulated people.")] = 20
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port on this machine; 0: any free one.")] = 0
     out: Annotated[Path, typer.Option("--out", help="Folder for the runs of `foltr demo lab`.")] = Path("runs")
     json_: Json = False
@@ -102,17 +103,18 @@ def _served(chosen: Demo, temporary: Path) -> "Story":
     from foltr.node.page.demo import Story
     from foltr.node.page.serve import serve
 
-    documents = temporary / "documents"
+    documents = temporary / "python"
     documents.mkdir()
     own = str(Path(chosen.folder).expanduser().resolve()) if chosen.folder else ""
     seeds = tuple(range(chosen.seed, chosen.seed + chosen.seeds))
     story = Story(
-        corpus="docstrings of Python", documents=0, people=20, seeds=seeds, rounds=10, clicks=50, own_folder=own
-    )
+        corpus="docstrings of Python", documents=0, people=chosen.people, seeds=seeds, rounds=10, clicks=50,
+        own_folder=own,
+    )  # fmt: skip
     return_memory()
     with foltr.node.open(temporary / "home") as node:
         node.add([own or documents])
-        simulation = Simulation(chosen, story, "" if own else str(documents / "python"))
+        simulation = Simulation(chosen, story, "" if own else str(documents))
         try:
             serve(node, simulation.announce, port=chosen.port, story=story)
         finally:
@@ -129,7 +131,7 @@ class Simulation:
         self._chosen, self._story = chosen, story
         self._lines = Lines(err if chosen.json_ else out)
         self._serving: Serving | None = None
-        setting = {"seeds": story.seeds, "write_to": write_to}
+        setting = {"people": story.people, "seeds": story.seeds, "write_to": write_to}
         self._child = subprocess.Popen(
             [sys.executable, "-m", "foltr.lab.people.story", json.dumps(setting, allow_nan=False)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0,

@@ -7,7 +7,7 @@ from rich.console import Console
 if TYPE_CHECKING:
     from foltr.node.page.demo import Estimate, Point, Story
 
-_HEAD = "round  choices   BM25  start weights  counting  learned  minus BM25   each sent"
+_HEAD = "round  choices   BM25  start weights  counting  learned    minus BM25  each sent"
 
 
 class Lines:
@@ -36,8 +36,8 @@ class Lines:
         rows = [_decimal(value.mean) for value in (one.bm25, one.start_weights, one.counting, one.learned)]
         gain = _estimate(one.gain) if one.round else ""
         sent = f"{one.sent / 1000:.1f} kB" if one.round else "nothing"
-        self._say(f"{one.round:5}  {one.clicks:7}  {rows[0]:>5}  {rows[1]:>13}  {rows[2]:>8}  {rows[3]:>7}  "
-                  f"{gain:>11}  {sent:>9}")  # fmt: skip
+        self._say(f"{one.round:5} {one.clicks:8}  {rows[0]:>5}  {rows[1]:>13}  {rows[2]:>8}  {rows[3]:>7}  "
+                  f"{gain:>12}  {sent:>9}")  # fmt: skip
 
     def summary(self, story: "Story", *, interactive: bool) -> None:
         from foltr.node.page.demo import distance, verdict
@@ -63,7 +63,7 @@ class Lines:
                   f"({distance(last.gain)}).", style="bold")  # fmt: skip
         numbers, sent = (sum(getattr(one, name) for one in story.points) for name in ("numbers", "sent"))
         self._say(f"  Rounds: {last.round}. Each person sent {numbers} masked numbers, with keys, shares and")
-        self._say(f"  signatures {sent / 1000:.1f} kB; no document, query, click or count of openings left a node.")
+        self._say(f"  signatures {sent / 1000:.1f} kB. No document, query, click or count left a node.")
         self._say(f"  Promise at this size: at least {end.sum_of} of {story.people} people are in every sum, "
                   f"{end.honest} honest ones")  # fmt: skip
         self._say("  if one works for the server. No noise, so no epsilon: a sum of so few can still")

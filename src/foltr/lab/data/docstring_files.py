@@ -2,23 +2,25 @@
 
     json/decoder/JSONDecoder.md     # json.decoder.JSONDecoder, its docstring, then those of its methods
 
-A file is a public module, function or class with its methods, and has the date of its source file. The folder appears
-complete: it is written under another name and renamed.
+A file is a public module, function or class with its methods, and has the date of its source file. Files appear
+complete: they are written beside the folder and moved into it.
 """
 
 import os
 import sysconfig
 from pathlib import Path
 
+from foltr.errors import InputError
 from foltr.lab.data.docstrings import load_docstrings
 from foltr.text.corpus import Corpus
 
 
 def write_docstrings(folder: str | Path, corpus: Corpus | None = None) -> int:
-    """Writes the files, unless the folder exists; how many."""
+    """Writes the files into a new or empty folder; how many."""
     target = Path(folder)
-    if target.exists():
-        return 0
+    target.mkdir(parents=True, exist_ok=True)
+    if any(target.iterdir()):
+        raise InputError(f"{target}: is not empty; name a new folder")
     partial = target.with_name(f".{target.name}.partial")
     library, dates = Path(sysconfig.get_paths()["stdlib"]), dict[str, float | None]()
     texts = file_texts(load_docstrings() if corpus is None else corpus)
@@ -30,7 +32,9 @@ def write_docstrings(folder: str | Path, corpus: Corpus | None = None) -> int:
         date = dates[module] if module in dates else dates.setdefault(module, _date(library, module))
         if date is not None:
             os.utime(file, (date, date))
-    partial.rename(target)
+    for entry in sorted(partial.iterdir()):
+        entry.rename(target / entry.name)
+    partial.rmdir()
     return len(texts)
 
 
