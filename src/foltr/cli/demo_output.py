@@ -1,8 +1,11 @@
 """What `foltr demo` prints, within 80 columns."""
 
+import textwrap
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+
+from foltr.cli.node_output import WIDTH
 
 if TYPE_CHECKING:
     from foltr.node.page.demo import Estimate, Point, Story
@@ -23,10 +26,11 @@ class Lines:
 
     def begun(self, story: "Story") -> None:
         self._say("")
-        self._say(f"Beside it, {story.people} simulated people, each with a private part of the")
-        self._say(f"{story.corpus} ({story.documents:,} documents), search, click and learn")
-        self._say("one ranker together. Their nodes begin with plain BM25, so that learning can be")
-        self._say("seen. Only masked numbers leave a node.")
+        self._paragraph(
+            f"Beside it, {story.people} simulated people, each with a private part of the {story.corpus} "
+            f"({story.documents:,} documents), search, click and learn one ranker together. Their nodes begin with "
+            "plain BM25, so that learning can be seen. Only masked numbers leave a node."
+        )
         self._say("")
         self._say(f"MRR@10 of held-out searches, means over {len(story.seeds)} seeds ({_listed(story.seeds)}):")
         self._say("")
@@ -62,18 +66,28 @@ class Lines:
         self._say(f"  The shared ranker is {verdict(last.gain)}: {_estimate(last.gain)} "
                   f"({distance(last.gain)}).", style="bold")  # fmt: skip
         numbers, sent = (sum(getattr(one, name) for one in story.points) for name in ("numbers", "sent"))
-        self._say(f"  Rounds: {last.round}. Each person sent {numbers} masked numbers, with keys, shares and")
-        self._say(f"  signatures {sent / 1000:.1f} kB. No document, query, click or count left a node.")
-        self._say(f"  Promise at this size: at least {end.sum_of} of {story.people} people are in every sum, "
-                  f"{end.honest} honest ones")  # fmt: skip
-        self._say("  if one works for the server. No noise, so no epsilon: a sum of so few can still")
-        self._say("  tell something about one person.")
-        self._say("  The protocol is executed, all parties in one process: it shows secure sums, not")
-        self._say(f"  a federation in use. People are simulated (seeds {_listed(story.seeds)}); nothing was tuned")
-        self._say("  on these seeds.")
+        self._paragraph(
+            f"Rounds: {last.round}. Each person sent {numbers} masked numbers, with keys, shares and signatures "
+            f"{sent / 1000:.1f} kB. No document, query, click or count left a node.",
+            indent="  ",
+        )
+        self._paragraph(
+            f"Promise at this size: at least {end.sum_of} of {story.people} people are in every sum, {end.honest} "
+            "honest ones if one works for the server. No noise, so no epsilon: a sum of so few can still tell something "
+            "about one person.",
+            indent="  ",
+        )
+        self._paragraph(
+            "The protocol is executed, all parties in one process: it shows secure sums, not a federation in use. "
+            f"People are simulated (seeds {_listed(story.seeds)}); nothing was tuned on these seeds.",
+            indent="  ",
+        )
         if interactive:
             self._say("")
             self._say("The page goes on until Ctrl-C; its page Demo has the curve.")
+
+    def _paragraph(self, text: str, indent: str = "") -> None:
+        self._say(textwrap.fill(text, WIDTH, initial_indent=indent, subsequent_indent=indent))
 
     def _say(self, text: str, style: str | None = None) -> None:
         self._console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)

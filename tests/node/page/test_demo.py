@@ -156,8 +156,18 @@ def test_without_a_terminal_it_tells_the_story_and_leaves_nothing(start):
     assert not demo.own.exists()
 
 
-def test_ctrl_c_at_a_terminal_ends_it_and_erases_everything(start):
-    demo = start(*SMALL, terminal=True)
+@pytest.fixture
+def notes(tmp_path):
+    """A folder of the person, which the demo must leave as it is."""
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "one.md").write_text("# one\n\nwords\n")
+    yield str(tmp_path / "notes")
+    assert [one.name for one in (tmp_path / "notes").iterdir()] == ["one.md"]
+    assert (tmp_path / "notes" / "one.md").read_text() == "# one\n\nwords\n"
+
+
+def test_ctrl_c_at_a_terminal_ends_it_and_erases_everything(start, notes):
+    demo = start(notes, *SMALL, terminal=True)
     assert "Ctrl-C" in demo.until(r"Only you.*\n")[0]
     assert len(list(demo.temporary.iterdir())) == 1
     demo.until(r"round +choices")
@@ -168,8 +178,8 @@ def test_ctrl_c_at_a_terminal_ends_it_and_erases_everything(start):
     assert not demo.own.exists()
 
 
-def test_a_killed_demo_leaves_no_process(start):
-    demo = start(*SMALL, terminal=True)
+def test_a_killed_demo_leaves_no_process(start, notes):
+    demo = start(notes, *SMALL, terminal=True)
     demo.until(r"round +choices")
     children = [one for one in demo.members() if one.pid != demo.process.pid]
     assert len(children) >= 2  # the simulation and the index
@@ -178,16 +188,13 @@ def test_a_killed_demo_leaves_no_process(start):
     assert alive == []
 
 
-def test_too_little_time_is_no_success(start, tmp_path):
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "one.md").write_text("# one\n\nwords\n")
-    demo = start(str(tmp_path / "notes"), "--exit-after", "1", *SMALL)
+def test_too_little_time_is_no_success(start, notes):
+    demo = start(notes, "--exit-after", "1", *SMALL)
     assert "token=" in demo.address
     demo.rest()
     assert demo.process.wait(120) == 1
     assert b"ended before the simulation did" in demo.process.stderr.read()
     assert demo.members() == []
-    assert (tmp_path / "notes" / "one.md").read_text() == "# one\n\nwords\n"
 
 
 @pytest.mark.parametrize(
