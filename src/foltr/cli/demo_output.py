@@ -73,8 +73,8 @@ class Lines:
         )
         self._paragraph(
             f"Promise at this size: at least {end.sum_of} of {story.people} people are in every sum, {end.honest} "
-            "honest ones if one works for the server. No noise, so no epsilon: a sum of so few can still tell something "
-            "about one person.",
+            "honest ones if one works for the server. No noise, so no epsilon: a sum of so few can still tell "
+            "something about one person.",
             indent="  ",
         )
         self._paragraph(
