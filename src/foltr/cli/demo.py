@@ -62,7 +62,7 @@ def demo(chosen: Demo) -> None:
     if chosen.folder == LAB:
         _tour(chosen)
         return
-    require("lab", "text")
+    require("lab", "node", "text")
     require_page()
     if chosen.folder is not None and not Path(chosen.folder).expanduser().exists():
         raise InputError(f"{chosen.folder}: there is no such folder; name one with documents, or none")
