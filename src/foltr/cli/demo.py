@@ -33,7 +33,7 @@ class Demo(NamedTuple):
     folder: Annotated[
         str | None,
         typer.Argument(
-            metavar="[FOLDER | lab]", show_default=False,
+            metavar="FOLDER", show_default=False,
             help="What your node searches (default: Python's documentation strings). `lab`: the tour of the papers' "
             "methods instead; a folder of that name is ./lab.",
         ),
@@ -56,8 +56,10 @@ class Demo(NamedTuple):
 def demo(chosen: Demo) -> None:
     """Your own search page, and simulated people who learn together beside it; about a minute, then until Ctrl-C.
 
-    Without a terminal it ends by itself when the simulation has ended. Everything is on this machine, in a temporary
-    folder that is deleted at the end.
+    FOLDER is what your node searches, in a temporary home (default: Python's documentation strings). Without a terminal
+    it ends by itself.
+
+    `foltr demo lab` is the tour of the papers' methods, on synthetic data.
     """
     if chosen.folder == LAB:
         _tour(chosen)
