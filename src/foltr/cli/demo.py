@@ -116,6 +116,7 @@ def _served(chosen: Demo, temporary: Path) -> "Story":
     return_memory()
     with foltr.node.open(temporary / "home") as node:
         node.add([own or documents])
+        next(node.index(), None)  # the index has its tables before the page can be opened
         simulation = Simulation(chosen, story, "" if own else str(documents))
         try:
             serve(node, simulation.announce, port=chosen.port, story=story)
