@@ -208,7 +208,6 @@ def main(arguments: str) -> None:
     """Writes the records to standard output as they come."""
     from foltr.lab.data.docstring_files import write_docstrings
 
-    os.nice(5)  # the person's own page comes first
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
     setting = msgspec.json.decode(arguments, type=StorySetting)
     if setting.write_to:
