@@ -54,7 +54,7 @@ class Demo(NamedTuple):
 
 @with_options(Demo)
 def demo(chosen: Demo) -> None:
-    """Your own search page, and simulated people who learn together beside it; about a minute, then until Ctrl-C.
+    """Your own search page, and simulated people who learn together beside it; a minute or two, then until Ctrl-C.
 
     FOLDER is what your node searches, in a temporary home (default: Python's documentation strings). Without a terminal
     it ends by itself.
