@@ -32,7 +32,8 @@ def without(hidden, *arguments):
 
 
 COMMANDS = [
-    (("demo",), ["lab", "report"]),
+    (("demo",), ["lab", "node"]),
+    (("demo", "lab"), ["lab", "report"]),
     (("run", "tiny.toml"), ["lab"]),
     (("reproduce", "--list"), ["lab"]),
     (("reproduce", "fpdgd/fig5", "--quick"), ["lab", "report"]),
@@ -59,7 +60,7 @@ def test_a_command_without_its_extra_says_what_to_install_and_does_nothing(argum
 
 
 def test_several_extras_are_asked_for_at_once():
-    answer = without({"polars", "jinja2"}, "demo")
+    answer = without({"polars", "jinja2"}, "demo", "lab")
     assert answer.err == "foltr: this command needs packages that are not installed: pip install 'foltr[lab,report]'\n"
 
 

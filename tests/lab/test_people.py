@@ -397,7 +397,7 @@ def test_learning_together_runs_through_the_rounds_of_a_federation(searcher, wei
 
 def test_a_difference_is_clipped_and_the_mean_is_multiplied_by_the_server_step(texts, weights):
     setup = Together(people=2, searches_with_click=10, releases=1, tests=5, clip=0.1, server_step=3.0)
-    situations = [together._situation(texts, setup, weights, 1, number) for number in range(2)]
+    situations = [together.person_with_index(texts, setup, weights, 1, number) for number in range(2)]
     engine = together.PeopleEngine(
         [together.Course(one, weights) for one in situations], setup, SoftmaxMap(history=tuple(weights.places.tolist()))
     )

@@ -14,6 +14,7 @@ from typing import Annotated, Any, NamedTuple, NoReturn
 import typer
 
 from foltr import __version__
+from foltr.cli import demo as cli_demo
 from foltr.cli import node as cli_node
 from foltr.cli import privacy as cli_privacy
 from foltr.cli import silo as cli_silo
@@ -117,18 +118,7 @@ def _usage(problem: Exception) -> int | None:
     return None
 
 
-@app.command()
-def demo(
-    folder: Out = Path("runs"),
-    json_: Json = False,
-) -> None:
-    """Compare four learners on built-in synthetic data and write a report page; about a minute."""
-    require("lab", "report")
-    from foltr.lab.runs.demo import tour
-
-    found = tour(folder, quiet=json_)
-    if json_:
-        print_json(found)
+app.command("demo")(cli_demo.demo)
 
 
 @app.command("run")

@@ -67,7 +67,7 @@ def install(
     """Write a systemd user unit and a desktop entry for the page, and say how to start it."""
     import os
 
-    _require_page()
+    require_page()
     from foltr.node.page import install as installation
 
     if remove:
@@ -81,7 +81,8 @@ def install(
         say(f"  {command}")
 
 
-def _require_page() -> None:
+def require_page() -> None:
+    """Ends a command when a package of the page is not installed."""
     require("node", "text")
     if any(find_spec(module) is None for module in _MODULES):
         raise not_installed("node")
@@ -89,7 +90,7 @@ def _require_page() -> None:
 
 @contextmanager
 def _opened() -> "Iterator[Node]":
-    _require_page()
+    require_page()
     from foltr.node.manners import return_memory
     from foltr.node.node import open as open_node
 

@@ -71,7 +71,9 @@ class _Follower:
                 yield from self._follow(folders, status)
             else:
                 yield from self._index()
-                if self._status(self._folders()).mode == "rescanning":
+                if self._status(self._folders()).mode == "watching":
+                    self._pending = None  # what changed since that scan raised no event: once more, after the watches
+                else:
                     yield self._status(self._folders())
                     self._wait()
 

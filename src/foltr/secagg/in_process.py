@@ -1,14 +1,14 @@
 """Server and clients in one process, over a transport in memory: for tests, benchmarks and small federations.
 
 `secure_sum` runs the whole protocol, keys and masks from the operating system, and returns the sum of the rows: what
-`privacy.secure_aggregation = "execute"` does in a run. `run_in_memory` runs any server against any clients; faults can
-be injected.
+`privacy.secure_aggregation = "execute"` does in a run. `measured_sum` also counts the bytes of all messages.
+`run_in_memory` runs any server against any clients; faults can be injected.
 
 Differs from the paper: all parties share one memory, so the process sees everything.
 """
 
 from collections.abc import Callable, Collection, Generator, Mapping
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,12 @@ Mutation: TypeAlias = Callable[[Stage, Direction, int, bytes], bytes]
 Result = TypeVar("Result")
 
 
+class MeasuredSum(NamedTuple):
+    total: Array  # [V]
+    up: dict[int, int]  # bytes that each client sent
+    down: dict[int, int]  # bytes that each client was sent
+
+
 def secure_sum(
     rows: Array, *, bits: Literal[32, 64] = 64, fraction: int = 32, dropped: Collection[int] = (), round: int = 1
 ) -> Array:
@@ -35,6 +41,13 @@ def secure_sum(
 
     Client i holds row i. Those in `dropped` share their secrets and then drop out: the sum is that of the others.
     """
+    return measured_sum(rows, bits=bits, fraction=fraction, dropped=dropped, round=round).total
+
+
+def measured_sum(
+    rows: Array, *, bits: Literal[32, 64] = 64, fraction: int = 32, dropped: Collection[int] = (), round: int = 1
+) -> MeasuredSum:
+    """The same, with the bytes of all messages."""
     clients, lost = len(rows), set(dropped)
     if not FEWEST <= clients <= MAX_CLIENTS:
         raise SecureAggregationError(
@@ -47,7 +60,7 @@ def secure_sum(
         found = _run(rows, Ring(clients, bits, fraction), lost, round)
     except SpecError as problem:  # more dropouts than a round can stand, or no such ring
         raise SecureAggregationError(f"secure aggregation of {clients} clients: {problem}") from None
-    return decode(found.total, Ring(clients, bits, fraction))
+    return MeasuredSum(decode(found.total, Ring(clients, bits, fraction)), found.up, found.down)
 
 
 def _run(rows: Array, ring: Ring, lost: set[int], round: int) -> Sum:

@@ -73,6 +73,19 @@ def test_new_changed_moved_and_deleted_files_are_followed(node):
     assert list(records) is not None
 
 
+def test_what_arrives_between_the_first_scan_and_the_watches_is_indexed(node):
+    """At the very first start no folder is known, so that the first scan happens before anything is watched."""
+    places, root = node
+    stop = threading.Event()
+    records = watch.follow(places, stop, limit=100)
+    until(records, lambda record: isinstance(record, Progress) and record.phase == "done")
+    (root / "late.txt").write_text("arrived late")
+    until(records, is_status)
+    stop.set()
+    records.close()
+    assert titles(places, "arrived") == {"late.txt"}
+
+
 def test_rules_and_settings_that_change_take_effect(node):
     places, root = node
     (root / "secret.txt").write_text("apple")

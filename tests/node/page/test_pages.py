@@ -404,6 +404,46 @@ def test_kill_9_and_a_restart(serve, let_in, home, during, tmp_path):
     assert read()
 
 
+def test_kill_9_in_the_middle_of_requests(serve, let_in, home, tmp_path):
+    """The server is killed while a client goes on typing and opening; every tenth choice fits the weights."""
+    import itertools
+    import threading
+
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "xdg-open").write_text("#!/bin/sh\n")
+    (programs / "xdg-open").chmod(0o755)
+    acknowledged, words = [], itertools.cycle(("json", "queue", "heapq", "thread", "calendar"))
+
+    def work(client, enough, reached):
+        try:
+            while True:
+                query = next(words)
+                client.get("/list", params={"q": query[:3]})
+                text = client.get("/", params={"q": query}).text
+                number = numbers(text)[len(acknowledged) % 3]
+                if client.post("/act", data={**form_of(text), "open": number}).status_code == 303:
+                    acknowledged.append(query)
+                if len(acknowledged) >= enough:
+                    reached.set()
+        except httpx.TransportError:
+            reached.set()
+
+    for enough in (3, 9, 19):
+        server, reached = serve(PATH=f"{programs}:{os.environ['PATH']}"), threading.Event()
+        client = threading.Thread(target=work, args=(let_in(server), enough, reached))
+        client.start()
+        assert reached.wait(120)
+        server.kill()
+        client.join(60)
+        assert len(acknowledged) >= enough
+        with foltr.node.open(home) as node:
+            chosen = [one.query for one in node.history(limit=200) for _ in one.choices]
+            assert len(chosen) - len(acknowledged) in range(4)  # one in flight may be stored, each time
+            assert all(chosen.count(query) >= acknowledged.count(query) for query in set(acknowledged))
+            assert node.search("json").rows
+
+
 def test_nobody_is_contacted_by_the_server(serve, let_in):
     import psutil
 

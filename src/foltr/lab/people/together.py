@@ -13,7 +13,7 @@ import numpy as np
 from foltr.client import Rank, local_update
 from foltr.federation.round import Release, run_rounds
 from foltr.federation.schedule import Members, synchronous
-from foltr.federation.server import ServerState, add, init_state, mean_delta
+from foltr.federation.server import add_scaled, init_state, mean_delta
 from foltr.lab.people.comparison import SEARCHES_A_CLICK, situation_of
 from foltr.lab.people.corpora import Texts, subset
 from foltr.lab.people.experiment import Course, Situation, quality_of, trace, with_history, without_clicks
@@ -36,7 +36,7 @@ def measure(searcher: Searcher, setting: Together, weights: Weights, seed: int) 
     """MRR@10 of all rows, over the people; each indexes a part of the searcher's texts."""
     texts = searcher.texts
     situations = [
-        _situation(subset(texts, chosen), setting, weights, seed, number)
+        person_with_index(subset(texts, chosen), setting, weights, seed, number)
         for number, chosen in enumerate(separate_indexes(texts, setting.people, seed))
     ]
     last, learner = setting.searches_with_click, SoftmaxMap(history=tuple(weights.places.tolist()))
@@ -57,7 +57,8 @@ def separate_indexes(texts: Texts, people: int, seed: int) -> list[Array]:
     return [np.flatnonzero(owner[texts.folders] == number) for number in range(people)]
 
 
-def _situation(texts: Texts, setting: Together, weights: Weights, seed: int, number: int) -> Situation:
+def person_with_index(texts: Texts, setting: Together, weights: Weights, seed: int, number: int) -> Situation:
+    """A person with an index of these texts only; test searches at the end."""
     searches = SEARCHES_A_CLICK * setting.searches_with_click + 40
     someone = person(texts, seed=seed, number=number, searches=searches, preferences=setting.preferences)
     return situation_of(Searcher(texts), someone, weights, setting.clicks, {setting.searches_with_click: setting.tests})
@@ -78,24 +79,17 @@ def _rows_together(
     engine = PeopleEngine([Course(situation, weights) for situation in situations], setting, learner)
     rounds = run_rounds(
         init_state(weights.values), synchronous(setting.people, 1, setting.releases), engine,
-        aggregator=mean_delta, server_optimizer=_server_step(setting.server_step),
+        aggregator=mean_delta, server_optimizer=add_scaled(setting.server_step),
     )  # fmt: skip
     *_, last = rounds
     shared = last.parameters
     personal = [shared + _refit(shared, course.log, learner, n) for n, course in enumerate(engine.courses)]
     return {
-        "together": [_tested(course, setting, shared) for course in engine.courses],
+        "together": [held_out_quality(course, setting, shared) for course in engine.courses],
         "together, personal part": [
-            _tested(course, setting, own) for course, own in zip(engine.courses, personal, strict=True)
+            held_out_quality(course, setting, own) for course, own in zip(engine.courses, personal, strict=True)
         ],
     }
-
-
-def _server_step(size: float) -> Any:
-    def step(state: ServerState, delta: Array) -> ServerState:
-        return add(state, size * delta)
-
-    return step
 
 
 class PeopleEngine(NamedTuple):
@@ -154,7 +148,8 @@ def _no_noise(purpose: str) -> Any:
     return stream(0, purpose=purpose)
 
 
-def _tested(course: Course, setting: Together, parameters: Array) -> float:
+def held_out_quality(course: Course, setting: Together, parameters: Array) -> float:
+    """Mean MRR@10 of a person's test searches with these weights, and with what the person has opened so far."""
     situation = course.situation
     tests = situation.tests[setting.searches_with_click]
     features = [with_history(test, course.history, course.weights) for test in tests]

@@ -1,4 +1,4 @@
-"""`foltr demo`: four learners on the same users' clicks, on built-in synthetic data, in about a minute."""
+"""`foltr demo lab`: four learners on the same users' clicks, on built-in synthetic data, in about a minute."""
 
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ def tour_plan() -> Plan:
             {"data": _DATA, "federation": _CLIENTS, "runs": {"seeds": 2}, **differs, "part": part, "sweep": _USERS}
         ).settings
     ]
-    return Plan("foltr demo: four learners on the same clicks", settings, "")
+    return Plan("foltr demo lab: four learners on the same clicks", settings, "")
 
 
 _USERS = {"users.clicks": ["perfect", "informational"]}
@@ -44,7 +44,7 @@ def tour(out: Path, *, quiet: bool = False) -> dict[str, Any]:
 
     console = Console(quiet=quiet)
     console.print(
-        "[bold]foltr demo[/bold]: clients search, see ten documents and click. Clients send model updates, not clicks; "
+        "[bold]foltr demo lab[/bold]: clients search, see ten documents and click. Clients send model updates, not clicks; "
         "without noise an update still reveals them. Synthetic data in the shape of MQ2007; perfect users click on "
         "relevant documents, informational users on nearly everything.\n",
         highlight=False,

@@ -7,7 +7,7 @@
     POST /act                  open, show the folder, forget a choice, pin, never here
     GET  /explain, /preview    of a row: what every feature adds; the beginning of the text
     GET  /why                  why a file is not here
-    pages: /history /learning /leaves /index /settings /forget /help
+    pages: /history /learning /leaves /index /settings /forget /help; /demo while `foltr demo` runs
 
 A document is named by its number and the list that showed it, never by a path.
 """
@@ -26,7 +26,8 @@ from starlette.exceptions import HTTPException
 
 from foltr.errors import FoltrError, InputError, StorageError
 from foltr.node.node import Node
-from foltr.node.page import actions, inside, pages, search
+from foltr.node.page import actions, demo, inside, pages, search
+from foltr.node.page.demo import Story
 from foltr.node.page.following import Following
 from foltr.node.page.peers import Owner, system_owner
 from foltr.node.page.search import asked_of
@@ -41,20 +42,22 @@ Number = Annotated[int, Form()]
 class Page:
     """An open node with what its pages need."""
 
-    def __init__(self, node: Node, keys: Keys, following: Following | None) -> None:
-        self.node, self.keys, self.following = node, keys, following
+    def __init__(self, node: Node, keys: Keys, following: Following | None, story: Story | None = None) -> None:
+        self.node, self.keys, self.following, self.story = node, keys, following, story
         self._templates = Environment(
             loader=PackageLoader("foltr.node.page"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
             lstrip_blocks=True,
         )  # fmt: skip
         self._templates.filters |= {"path": search.short_path, "day": search.day, "moment": search.moment,
-                                    "printed": escaped, "size": pages.size}  # fmt: skip
+                                    "printed": escaped, "size": pages.size, "decimal": demo.decimal,
+                                    "estimate": demo.estimate}  # fmt: skip
 
     def render(self, template: str, code: int = 200, **values: Any) -> HTMLResponse:
         return HTMLResponse(self.text(template, **values), code)
 
     def text(self, template: str, **values: Any) -> str:
-        return self._templates.get_template(template).render(form_token=self.keys.form_token, page=template, **values)
+        common = {"form_token": self.keys.form_token, "page": template, "demo": self.story}
+        return self._templates.get_template(template).render(**common, **values)
 
     def answer(self, heading: str, explanation: str) -> bytes:
         """A page for people who are not let in: it tells nothing about the node."""
@@ -79,13 +82,16 @@ def create_app(
     *,
     allowed_users: Iterable[int] = (),
     owner: Owner | None = None,
+    story: Story | None = None,
 ) -> Guard:
     """The page as an application. `owner` tells who owns a connection; by default as far as the system knows."""
-    page = Page(node, keys, following)
+    page = Page(node, keys, following, story)
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     _add_search(app, page)
     pages.add(app, page)
+    if story is not None:
+        demo.add(app, page, story)
     app.add_exception_handler(FoltrError, _shown(page, 400))
     app.add_exception_handler(StorageError, _shown(page, 503))
     app.add_exception_handler(HTTPException, _shown(page, 404))

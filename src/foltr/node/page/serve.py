@@ -18,6 +18,7 @@ from foltr.atomic import atomic_write, dump_json
 from foltr.errors import InputError
 from foltr.node.node import Node
 from foltr.node.page.app import create_app
+from foltr.node.page.demo import Story
 from foltr.node.page.following import Following
 from foltr.node.page.security import Keys, load_keys
 from foltr.node.places import Places, private_file
@@ -37,6 +38,7 @@ class Running(msgspec.Struct, frozen=True):
 class Serving(NamedTuple):
     address: str  # with the token
     file: Path  # a page that leads there
+    end: Callable[[], None] = lambda: None  # ends the server, from any thread
 
 
 def key_file(places: Places) -> Path:
@@ -58,8 +60,8 @@ def check_host(host: str) -> None:
 
 
 def serve(node: Node, announce: Callable[[Serving], None], *, host: str = "127.0.0.1", port: int = PORT,
-          follow: bool = True, allowed_users: Iterable[int] = ()) -> None:  # fmt: skip
-    """Serves until SIGINT or SIGTERM. `announce` is called when the port is ours."""
+          follow: bool = True, allowed_users: Iterable[int] = (), story: Story | None = None) -> None:  # fmt: skip
+    """Serves until SIGINT, SIGTERM or `Serving.end`. `announce` is called when the port is ours."""
     import uvicorn
 
     check_host(host)
@@ -67,14 +69,19 @@ def serve(node: Node, announce: Callable[[Serving], None], *, host: str = "127.0
         port = listening.getsockname()[1]
         keys = load_keys(key_file(node.places), port)
         following = Following(node.places) if follow else None
-        app = create_app(node, keys, following, allowed_users=allowed_users)
+        app = create_app(node, keys, following, allowed_users=allowed_users, story=story)
         config = uvicorn.Config(
             app, log_level="warning", access_log=False, server_header=False, proxy_headers=False, ws="none",
             lifespan="off", timeout_graceful_shutdown=5, h11_max_incomplete_event_size=65_536,
         )  # fmt: skip
+        server = uvicorn.Server(config)
+
+        def end() -> None:
+            server.should_exit = True
+
         # uvicorn raises a signal again after a shutdown in good order
-        with _followed(following), _announced(node.places, keys, announce), contextlib.suppress(KeyboardInterrupt):
-            uvicorn.Server(config).run(sockets=[listening])
+        with _followed(following), _announced(node.places, keys, announce, end), contextlib.suppress(KeyboardInterrupt):
+            server.run(sockets=[listening])
 
 
 def already_running(places: Places, port: int) -> Serving | None:
@@ -111,13 +118,15 @@ def _answers(port: int) -> bool:
 
 
 @contextlib.contextmanager
-def _announced(places: Places, keys: Keys, announce: Callable[[Serving], None]) -> Iterator[None]:
+def _announced(
+    places: Places, keys: Keys, announce: Callable[[Serving], None], end: Callable[[], None]
+) -> Iterator[None]:
     _write_private(running_file(places), dump_json(msgspec.to_builtins(Running(os.getpid(), keys.port, keys.token))))
     address = _address(keys.port, keys.token)
     page = f'<!doctype html><meta http-equiv="refresh" content="0; url={html.escape(address)}"><title>foltr</title>'
     _write_private(_leading_page(places), page)
     try:
-        announce(Serving(address, _leading_page(places)))
+        announce(Serving(address, _leading_page(places), end))
         yield
     finally:
         for file in (running_file(places), _leading_page(places)):

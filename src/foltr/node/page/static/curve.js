@@ -16,7 +16,7 @@ window.addEventListener("DOMContentLoaded", () => {
     plot = new uPlot({
       width: place.clientWidth, height: 280, legend: { live: false },
       scales: { x: { time: false }, y: { range: [0, 1.05] } },
-      axes: [{ ...axis, label: "opening", labelSize: 22 }, { ...axis, size: 44 }],
+      axes: [{ ...axis, label: "opening", labelSize: 22, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000] }, { ...axis, size: 44 }],
       series: [
         { label: "Opening" },
         { label: "Reciprocal rank", stroke: colour("--quiet"), paths: () => null, points: { show: true, size: 5, fill: colour("--quiet") }, value: number },

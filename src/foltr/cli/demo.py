@@ -1,0 +1,195 @@
+"""`foltr demo`: your own node in the browser, and simulated people who learn together beside it.
+
+The only place where the page and the lab meet: the simulation runs in a process of its own (`lab.people.story`) and
+writes records; here they become lines of the terminal and the state of the page Demo. The node is in a temporary folder
+that is deleted at the end; the person's real node is never touched.
+"""
+
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from foltr.cli.demo_output import Lines
+from foltr.cli.node_page import require_page
+from foltr.cli.output import Json, err, out, print_json, require, with_options
+from foltr.errors import InputError
+
+if TYPE_CHECKING:
+    from foltr.node.page.demo import Story
+    from foltr.node.page.serve import Serving
+
+LAB = "lab"
+_END_SECONDS = 10.0
+
+
+class Demo(NamedTuple):
+    """Options of `foltr demo`."""
+
+    folder: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="FOLDER", show_default=False,
+            help="What your node searches (default: Python's documentation strings). `lab`: the tour of the papers' "
+            "methods instead; a folder of that name is ./lab.",
+        ),
+    ] = None  # fmt: skip
+    exit_after: Annotated[
+        int | None,
+        typer.Option("--exit-after", min=1, metavar="SECONDS", show_default=False,
+                     help="End when the simulation has ended, and after so many seconds at the latest."),
+    ] = None  # fmt: skip
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The first seed of the simulation.")] = 1
+    seeds: Annotated[int, typer.Option("--seeds", min=3, max=50, help="How many seeds.")] = 5
+    people: Annotated[int, typer.Option("--people", min=4, max=200, help="How many simulated people.")] = 20
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port on this machine; 0: any free one.")] = 0
+    out: Annotated[Path, typer.Option("--out", help="Folder for the runs of `foltr demo lab`.")] = Path("runs")
+    json_: Json = False
+
+
+@with_options(Demo)
+def demo(chosen: Demo) -> None:
+    """Your own search page, and simulated people who learn together beside it; a minute or two, then until Ctrl-C.
+
+    FOLDER is what your node searches, in a temporary home (default: Python's documentation strings). Without a terminal
+    it ends by itself.
+
+    `foltr demo lab` is the tour of the papers' methods, on synthetic data.
+    """
+    if chosen.folder == LAB:
+        _tour(chosen)
+        return
+    require("lab", "node", "text")
+    require_page()
+    if chosen.folder is not None and not Path(chosen.folder).expanduser().exists():
+        raise InputError(f"{chosen.folder}: there is no such folder; name one with documents, or none")
+    with tempfile.TemporaryDirectory(prefix="foltr-demo-", ignore_cleanup_errors=True) as folder:
+        story = _served(chosen, Path(folder))
+    if chosen.json_:
+        import msgspec
+
+        print_json(msgspec.to_builtins(story))
+    if story.problem or not (story.over or _interactive(chosen)):
+        err.print(f"foltr: {story.problem or 'ended before the simulation did'}", style="bold red", highlight=False)
+        raise typer.Exit(1)
+
+
+def _tour(chosen: Demo) -> None:
+    require("lab", "report")
+    from foltr.lab.runs.demo import tour
+
+    given = [name for name, default in Demo._field_defaults.items()
+             if name not in ("folder", "out", "json_") and getattr(chosen, name) != default]  # fmt: skip
+    if given:
+        options = ", ".join("--" + name.replace("_", "-") for name in given)
+        raise InputError(f"{options}: not for `foltr demo lab`, which has --out and --json")
+    found = tour(chosen.out, quiet=chosen.json_)
+    if chosen.json_:
+        print_json(found)
+
+
+def _interactive(chosen: Demo) -> bool:
+    """Somebody is there to press Ctrl-C."""
+    return chosen.exit_after is None and not chosen.json_ and sys.stdout.isatty()
+
+
+def _served(chosen: Demo, temporary: Path) -> "Story":
+    """Serves the page while the simulation runs; the story as it was at the end."""
+    import foltr.node
+    from foltr.node.manners import return_memory
+    from foltr.node.page.demo import Story
+    from foltr.node.page.serve import serve
+
+    documents = temporary / "python"
+    documents.mkdir()
+    own = str(Path(chosen.folder).expanduser().resolve()) if chosen.folder else ""
+    seeds = tuple(range(chosen.seed, chosen.seed + chosen.seeds))
+    story = Story(
+        corpus="docstrings of Python", documents=0, people=chosen.people, seeds=seeds, rounds=10, clicks=50,
+        own_folder=own,
+    )  # fmt: skip
+    return_memory()
+    with foltr.node.open(temporary / "home") as node:
+        node.add([own or documents])
+        next(node.index(), None)  # the index has its tables before the page can be opened
+        simulation = Simulation(chosen, story, "" if own else str(documents))
+        try:
+            serve(node, simulation.announce, port=chosen.port, story=story)
+        finally:
+            simulation.stop()
+    return story
+
+
+class Simulation:
+    """The child process of the simulation, and the thread that listens to it."""
+
+    def __init__(self, chosen: Demo, story: "Story", write_to: str) -> None:
+        import json
+
+        self._chosen, self._story = chosen, story
+        self._lines = Lines(err if chosen.json_ else out)
+        self._serving: Serving | None = None
+        setting = {"people": story.people, "seeds": story.seeds, "write_to": write_to}
+        self._child = subprocess.Popen(
+            [sys.executable, "-m", "foltr.lab.people.story", json.dumps(setting, allow_nan=False)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0,
+        )  # fmt: skip
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+
+    def announce(self, serving: "Serving") -> None:
+        """The page can be opened: from now on the simulation is listened to."""
+        from foltr.node.page.serve import open_browser
+
+        self._serving = serving
+        self._lines.page(serving.address, interactive=_interactive(self._chosen))
+        if self._chosen.browser and _interactive(self._chosen):
+            open_browser(serving)
+        if self._chosen.exit_after is not None:
+            timer = threading.Timer(self._chosen.exit_after, serving.end)
+            timer.daemon = True
+            timer.start()
+        self._listener.start()
+
+    def stop(self) -> None:
+        """Ends the child; nothing that it does needs to be finished."""
+        self._child.kill()
+        self._child.wait()
+        if self._listener.ident is not None:
+            self._listener.join(_END_SECONDS)
+
+    def _listen(self) -> None:
+        import json
+
+        assert self._child.stdout is not None
+        with self._child.stdout as lines:
+            for line in lines:
+                self._take(json.loads(line))
+        if self._child.wait() > 0 and not self._story.over:
+            self._story.problem = "the simulation failed; its last lines are above"
+        if self._story.over and not _interactive(self._chosen) and self._serving is not None:
+            self._serving.end()
+
+    def _take(self, record: dict[str, Any]) -> None:
+        import msgspec
+
+        from foltr.node.page.demo import Ending, Point
+
+        story, kind = self._story, record.pop("type")
+        if kind == "begun":
+            setting = record["setting"]
+            story.corpus, story.documents, story.people = record["corpus"], record["documents"], setting["people"]
+            story.rounds, story.clicks = setting["rounds"], setting["rounds"] * setting["clicks_a_round"]
+            self._lines.begun(story)
+        elif kind == "indexed":
+            story.indexed = record["seeds"]
+        elif kind == "round":
+            story.points = (*story.points, msgspec.convert(record, Point))
+            self._lines.point(story.points[-1])
+        elif kind == "ended":
+            story.ending = msgspec.convert(record, Ending)
+            self._lines.summary(story, interactive=_interactive(self._chosen))
