@@ -74,9 +74,11 @@ def demo(chosen: Demo) -> None:
         import msgspec
 
         print_json(msgspec.to_builtins(story))
-    if story.problem or not (story.over or _interactive(chosen)):
-        err.print(f"foltr: {story.problem or 'ended before the simulation did'}", style="bold red", highlight=False)
+    if story.problem:
+        err.print(f"foltr: {story.problem}", style="bold red", highlight=False)
         raise typer.Exit(1)
+    if not story.over and not _interactive(chosen):  # as asked: --exit-after
+        Lines(err if chosen.json_ else out).unfinished(story)
 
 
 def _tour(chosen: Demo) -> None:

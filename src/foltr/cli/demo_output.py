@@ -86,6 +86,19 @@ class Lines:
             self._say("")
             self._say("The page goes on until Ctrl-C; its page Demo has the curve.")
 
+    def unfinished(self, story: "Story") -> None:
+        """The time was up before the story was over: what is known so far."""
+        last = story.points[-1] if story.points else None
+        self._say("")
+        self._say("Summary", style="bold")
+        self._paragraph(
+            f"The time was up after {last.round if last else 0} of {story.rounds} rounds: "
+            + (f"BM25 {_estimate(last.bm25)}, start weights {_estimate(last.start_weights)}, learned together "
+               f"{_estimate(last.learned)}. " if last else "nothing was learned yet. ")
+            + "Give it more with --exit-after SECONDS.",
+            indent="  ",
+        )  # fmt: skip
+
     def _paragraph(self, text: str, indent: str = "") -> None:
         self._say(textwrap.fill(text, WIDTH, initial_indent=indent, subsequent_indent=indent))
 

@@ -44,9 +44,9 @@ def tour(out: Path, *, quiet: bool = False) -> dict[str, Any]:
 
     console = Console(quiet=quiet)
     console.print(
-        "[bold]foltr demo lab[/bold]: clients search, see ten documents and click. Clients send model updates, not clicks; "
-        "without noise an update still reveals them. Synthetic data in the shape of MQ2007; perfect users click on "
-        "relevant documents, informational users on nearly everything.\n",
+        "[bold]foltr demo lab[/bold]: clients search, see ten documents and click. Clients send model updates, not "
+        "clicks; without noise an update still reveals them. Synthetic data in the shape of MQ2007; perfect users "
+        "click on relevant documents, informational users on nearly everything.\n",
         highlight=False,
     )
     figure = FigureRecord(
