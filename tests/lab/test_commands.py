@@ -24,6 +24,7 @@ COMMANDS = [
     ("privacy", "card"),
     ("privacy", "plan"),
     ("privacy", "audit"),
+    ("privacy", "promise"),
 ]
 
 
@@ -406,3 +407,10 @@ def test_report_on_a_damaged_run_names_it(name, damage, command, copied):
     assert f"foltr: {the_run(copied)}: " in answer.err
     assert "Traceback" not in answer.err
     assert not (the_run(copied) / "report.html").exists()
+
+
+@pytest.mark.slow
+def test_the_tour_of_the_methods_ends_with_a_page(command, tmp_path):
+    answer = command("demo", "lab", "--out", tmp_path)
+    assert answer.code == 0, answer.err
+    assert list(tmp_path.rglob("report.html"))

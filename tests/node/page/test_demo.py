@@ -210,15 +210,3 @@ def test_wrong_calls_are_explained(start, options, words):
     demo.rest()
     assert demo.process.wait(60) == 2
     assert words in demo.process.stderr.read()
-
-
-def test_the_tour_of_the_methods_is_the_lab_of_the_demo(monkeypatch, tmp_path, capsys):
-    from typer.testing import CliRunner
-
-    from foltr.cli.main import app
-    from foltr.lab.runs import demo as tours
-
-    monkeypatch.setattr(tours, "tour", lambda folder, *, quiet: {"folder": str(folder), "quiet": quiet})
-    answer = CliRunner().invoke(app, ["demo", "lab", "--out", str(tmp_path), "--json"])
-    assert answer.exit_code == 0, answer.output
-    assert str(tmp_path) in answer.output + capsys.readouterr().out
