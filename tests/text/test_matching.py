@@ -45,7 +45,8 @@ def test_every_feature_equals_brute_force_over_the_raw_text(seed, prefix):
     slow = brute_force.Collection(texts)
     documents = np.array([3, 0, 6, 1, 2])
     given = index.facts(documents, opened=draws[2, documents], folder_opened=draws[3, documents])
-    for query in (*QUERIES, texts["title"][3], texts["name"][0], f"{texts['name'][6]}.pdf"):
+    named = (texts["title"][3], ".".join(texts["title"][0].split()), texts["name"][0], f"{texts['name'][6]}.pdf")
+    for query in (*QUERIES, *named):
         found = features(index.query_text(query, prefix=prefix), index.tokens(documents), index.collection, given)
         for row, document in enumerate(documents.tolist()):
             facts = dict(zip(("age", "depth", "opened", "folder"), draws[:, document].tolist(), strict=True))
@@ -149,6 +150,36 @@ def test_the_shortest_window_with_all_terms_stays_in_its_field():
     index = MemoryIndex({"title": ["cat", "dog cat"], "body": [f"dog {far} cat", "cat x dog"]})
     raw = features(index.query_text("cat dog"), index.tokens([0, 1]), index.collection, index.facts([0, 1]))
     assert raw[:, NAMES.index("minspan")] == pytest.approx([2 / 62, 1.0])
+
+
+def test_the_title_is_compared_word_by_word_and_unstemmed():
+    titles = [
+        "json.load",
+        "json.loads",
+        "JSON loads()",
+        "json_loads",
+        "json.loads of",
+        "loads json",
+        "v3.1",
+        "v3 1",
+        "++",
+    ]
+    index, every = MemoryIndex({"title": titles}), np.arange(len(titles))
+
+    def exact(typed):
+        raw = features(index.query_text(typed), index.tokens(every), index.collection, index.facts(every))
+        return [titles[row] for row in np.flatnonzero(raw[:, NAMES.index("title_exact")])]
+
+    assert (
+        exact("json loads")
+        == exact("Json.LOADS")
+        == exact("json_loads")
+        == ["json.loads", "JSON loads()", "json_loads"]
+    )
+    assert exact("json load") == ["json.load"]
+    assert exact("v3.1") == ["v3.1"]
+    assert exact("++") == ["++"]
+    assert exact("") == exact("json") == exact("+") == []
 
 
 def test_the_file_name_counts_with_its_ending_and_without():
