@@ -7,9 +7,10 @@ import pytest
 
 from foltr.errors import SpecError
 from foltr.rng import stream
+from foltr.text import occurrences
 from foltr.text.analysis import STOP_WORDS, TextAnalysis, fold, stem, terms
 from foltr.text.fields import FIELDS
-from foltr.text.matching import FEATURES, NAMES, Feature, columns, features, scale
+from foltr.text.matching import FEATURES, NAMES, Feature, columns, features, of_occurrences, scale
 from foltr.text.memory_index import MemoryIndex
 
 WORDS = (
@@ -54,6 +55,20 @@ def test_every_feature_equals_brute_force_over_the_raw_text(seed, prefix):
             expected = brute_force.features(slow, query, document, *folded, facts, prefix)
             got = dict(zip(NAMES, found[row].tolist(), strict=True))
             assert got == pytest.approx(expected, rel=1e-9, abs=1e-12), (query, document)
+
+
+@pytest.mark.parametrize("cuts", [(1,), (2, 5), (0, 1, 2, 3, 4, 5, 6, 7)])
+def test_documents_looked_through_block_by_block_have_the_same_features(cuts):
+    for seed in range(1, 6):
+        index, documents = MemoryIndex(drawn(seed)), np.arange(7)
+        for text in QUERIES:
+            query = index.query_text(text, prefix=True)
+            blocks = [index.tokens(part) for part in np.split(documents, cuts)]
+            found = occurrences.joined([occurrences.find(query, one, index.collection.stop_count) for one in blocks],
+                                       len(query.terms))  # fmt: skip
+            facts = index.facts(documents)
+            whole = features(query, index.tokens(documents), index.collection, facts)
+            assert np.array_equal(of_occurrences(query, found, index.collection, facts), whole), (seed, text)
 
 
 def test_large_word_numbers_are_searched_for_instead_of_looked_up(monkeypatch):

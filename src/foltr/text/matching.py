@@ -64,7 +64,11 @@ NAMES = tuple(feature.name for feature in FEATURES)
 
 def features(query: QueryText, tokens: Tokens, collection: Collection, facts: Facts) -> Array:
     """[documents, FEATURES] raw features of the candidates whose words and facts are given."""
-    found = occurrences.find(query, tokens, collection.stop_count)
+    return of_occurrences(query, occurrences.find(query, tokens, collection.stop_count), collection, facts)
+
+
+def of_occurrences(query: QueryText, found: Occurrences, collection: Collection, facts: Facts) -> Array:
+    """The same where the words were looked through already, such as block by block."""
     lexical = [*_scores(query, found, collection), *_coverage(query, found, collection), *_proximity(query, found)]
     rest = [*_names(query, facts), *_prefixes(found), found.lengths.sum(axis=1), facts.age_days, facts.depth]
     raw = np.stack([*lexical, *rest, facts.opened, facts.folder_opened], axis=1, dtype=np.float64, casting="unsafe")

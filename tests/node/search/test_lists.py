@@ -143,6 +143,11 @@ def test_an_exact_file_name_comes_first(node_of):
     assert names(node.search("budget.txt"))[0] == "budget.txt"
 
 
+def test_a_title_with_the_words_as_typed_comes_before_one_with_the_same_stems(node):
+    for query, first in (("json loads", "loads.md"), ("json load", "load.md"), ("JSON.loads", "loads.md")):
+        assert names(node.search(query))[0] == first
+
+
 def test_a_misspelt_word_finds_the_right_one_below_exact_ones(node_of):
     texts = {f"{i}.txt": "an important document about the kitchen" for i in range(5)}
     node = node_of(**texts, **{"typo.txt": "kitchin"})
