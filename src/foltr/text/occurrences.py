@@ -102,7 +102,7 @@ def _by_group(hit: Array, groups: Array, shape: tuple[int, int]) -> Array:
     counts = np.zeros((len(hit), size))
     for term, here in enumerate(hit):
         counts[term] = np.bincount(groups[here], minlength=size)
-    return counts.T.reshape(*shape, len(hit))
+    return np.ascontiguousarray(counts.T).reshape(*shape, len(hit))  # one layout: sums round alike for any blocks
 
 
 def pairs(found: Occurrences, order: Array) -> tuple[Array, Array]:
