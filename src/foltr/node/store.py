@@ -47,10 +47,13 @@ class Store:
 
     def __init__(self, path: Path, *, write: bool = False) -> None:
         self.connection = schema.connect(path, write=write)
-        found = schema.version(self.connection)
-        if found != schema.SCHEMA:
+        self.version = schema.version(self.connection)
+        if self.version != schema.SCHEMA and (write or not schema.is_readable(self.connection)):
             self.close()
-            raise StorageError(f"{path}: index version {found}, this program reads {schema.SCHEMA}; index again")
+            raise StorageError(
+                f"{path}: index version {self.version}, this program reads {schema.SCHEMA}; "
+                "run `foltr node index`, which builds it anew"
+            )
         self.path = path
         self._seen = -1
         self.analysis = TextAnalysis(language=self.meta("language", "english"))

@@ -82,12 +82,16 @@ def exclusive(path: Path) -> Iterator[None]:
 class Writer:
     """Writes the index in a file. Use `exclusive` around it."""
 
-    def __init__(self, path: Path, analysis: TextAnalysis | None = None, *, max_words: int = 400_000) -> None:
+    def __init__(
+        self, path: Path, analysis: TextAnalysis | None = None, *, max_words: int = 400_000, last_number: int = 0
+    ) -> None:
+        """The documents of a new index have numbers beyond `last_number`: those of an index that it replaces may still
+        be in use, and must not mean another document."""
         self.store = Store(path, write=True)
         self.connection = self.store.connection
         self.max_words = max_words
         if self.store.meta("fingerprint", "") == "":
-            _begin(self.connection, analysis or TextAnalysis())
+            _begin(self.connection, analysis or TextAnalysis(), last_number)
             self.store = Store(path, write=True)
             self.connection.close()
             self.connection = self.store.connection
@@ -258,8 +262,10 @@ def fingerprint(analysis: TextAnalysis) -> str:
     return f"{zlib.crc32(' '.join(parts).encode()):08x}"
 
 
-def _begin(connection: sqlite3.Connection, analysis: TextAnalysis) -> None:
+def _begin(connection: sqlite3.Connection, analysis: TextAnalysis, last_number: int) -> None:
     connection.execute("BEGIN IMMEDIATE")
+    connection.execute("DELETE FROM sqlite_sequence WHERE name = 'documents'")
+    connection.execute("INSERT INTO sqlite_sequence VALUES ('documents', ?)", (last_number,))
     vocabulary.begin(connection, text_analysis.stop_words(analysis.language))
     connection.executemany(
         "INSERT OR REPLACE INTO meta VALUES (?, ?)",
