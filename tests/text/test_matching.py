@@ -71,6 +71,12 @@ def test_documents_looked_through_block_by_block_have_the_same_features(cuts):
             assert np.array_equal(of_occurrences(query, found, index.collection, facts), whole), (seed, text)
 
 
+def test_document_frequencies_are_those_of_the_terms():
+    index = MemoryIndex(drawn(1))
+    for text in QUERIES:
+        assert index.document_frequencies(text) == [term.document_frequency for term in index.query_text(text).terms]
+
+
 def test_large_word_numbers_are_searched_for_instead_of_looked_up(monkeypatch):
     texts = drawn(1)
     index, everything = MemoryIndex(texts), np.arange(7)

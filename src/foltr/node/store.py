@@ -52,7 +52,7 @@ class Store:
             self.close()
             raise StorageError(
                 f"{path}: index version {self.version}, this program reads {schema.SCHEMA}; "
-                "run `foltr node index`, which builds it anew"
+                "index again (`foltr node index`), which builds it anew"
             )
         self.path = path
         self._seen = -1

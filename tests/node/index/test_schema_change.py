@@ -136,7 +136,7 @@ def test_an_index_that_cannot_be_read_says_so_and_is_built_anew(home, monkeypatc
         monkeypatch.setattr(schema, "OLDEST_READABLE", NEW)
     monkeypatch.setattr(schema, "SCHEMA", OLD - 1 if why == "from the future" else NEW)
     with foltr.node.open(home) as node:
-        with pytest.raises(StorageError, match="run `foltr node index`"):
+        with pytest.raises(StorageError, match="index again"):
             node.search("apple")
         list(node.index())
         assert found(node)[0] == "41.md"

@@ -49,7 +49,6 @@ NEUTRAL = (
     "foltr.lab.runs.progress",
     "foltr.lab.runs.run",
     "foltr.lab.runs.store",
-    "foltr.lab.people.card",
     "foltr.lab.runs.on_texts",
     "foltr.lab.silo.card",
     "foltr.privacy.card",
