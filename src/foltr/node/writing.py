@@ -67,15 +67,15 @@ class _New(NamedTuple):
 def exclusive(path: Path) -> Iterator[None]:
     """Holds a lock file; the kernel releases it when the process ends, however it ends."""
     private_file(path)
-    with path.open("r+") as lock:
+    with path.open("r+b", buffering=0) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            owner = lock.read(32).strip() or "unknown"
+            owner = (lock.read(32) or b"").strip().decode("ascii", "replace") or "unknown"
             raise StorageError(f"{path}: another process (number {owner}) is indexing; wait for it or end it") from None
-        lock.truncate(0)
-        lock.write(f"{os.getpid()}\n")
-        lock.flush()
+        with contextlib.suppress(OSError):  # a full disk: only the number for the message above is missing
+            lock.truncate(0)
+            lock.write(f"{os.getpid()}\n".encode("ascii"))
         yield
 
 
