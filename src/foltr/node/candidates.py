@@ -72,16 +72,18 @@ class Candidates:
     def update(self, store: Store) -> None:
         """Brings the index to the generation of the store: adds, deletes, or rebuilds where that is cheaper."""
         generation = store.refresh()
-        if self.stamp is None or self.is_ahead_of(store) or self._is_worn(store):
+        if self.stamp is None or self.is_unrelated_to(store) or self._is_worn(store):
             self.rebuild(store)
         elif generation > self.stamp.generation:
             with self._failures_undone():
                 self._catch_up(store, generation)
 
-    def is_ahead_of(self, store: Store) -> bool:
-        """Whether the index has documents of generations that the store lost: a power cut can take back its last
-        transactions, whose numbers are then given again."""
-        return self.stamp is not None and store.generation < self.stamp.generation
+    def is_unrelated_to(self, store: Store) -> bool:
+        """Whether the index cannot be caught up. A power cut can take back the last transactions of the store, whose
+        numbers are then given again; or the last stamp, after the store has dropped the list of what was removed."""
+        if self.stamp is None:
+            return False
+        return not int(store.meta("purged", "0")) <= self.stamp.generation <= store.generation
 
     @contextmanager
     def _failures_undone(self) -> Iterator[None]:
@@ -157,8 +159,11 @@ class Candidates:
         self._index.reload()
         private_json(self.cache / "candidates.json", msgspec.to_builtins(stamp))
         self.stamp = stamp
-        with contextlib.suppress(sqlite3.Error):  # a list of what is gone, also from here; at worst it stays
-            store.connection.execute("DELETE FROM removed WHERE generation <= ?", (stamp.generation,))
+        # a list of what is gone, also from here; at worst it stays
+        with contextlib.suppress(sqlite3.Error), store.connection as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("DELETE FROM removed WHERE generation <= ?", (stamp.generation,))
+            connection.execute("INSERT OR REPLACE INTO meta VALUES ('purged', ?)", (stamp.generation,))
 
     def _the_writer(self) -> Any:
         if self._writer is None:

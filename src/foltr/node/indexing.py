@@ -47,7 +47,7 @@ class Indexer:
         self.rules = Rules(settings)
         self.writer: Writer = layout.open_writer(places, self.folder, analysis, max_words=settings.limits.words)
         self.candidates = Candidates(self.folder, write=True)
-        if self.candidates.is_ahead_of(self.writer.store):  # after a power cut
+        if self.candidates.is_unrelated_to(self.writer.store):  # after a power cut
             self.candidates.rebuild(self.writer.store)
         self.extractor = Extractor(
             settings.workers,
