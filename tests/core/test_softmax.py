@@ -55,6 +55,21 @@ def test_the_fit_is_the_minimum_that_scipy_finds_from_anywhere():
         assert np.allclose(factor * fitted, found, atol=1e-5)
 
 
+def test_a_guess_saves_steps_and_does_not_change_the_fit(monkeypatch):
+    every = [one for i, log in enumerate(LOG) for one in compare(log, stream(0, round=i, purpose="choice"), 1000)]
+    cold = softmax.posterior_mode(every, START, PRIOR)
+    for seed in range(3):
+        guess = 3 * stream(seed, purpose="start").normal(WIDTH)
+        assert np.allclose(softmax.posterior_mode(every, START, PRIOR, guess=guess), cold, atol=1e-10)
+    assert np.array_equal(softmax.posterior_mode(every, START, PRIOR, guess=np.full(WIDTH, np.nan)), cold)
+    minimum, steps, derivatives = minimise(every, START, PRIOR), [], softmax.derivatives
+    monkeypatch.setattr(softmax, "derivatives", lambda *given: steps.append(1) or derivatives(*given))
+    minimise(every, START, PRIOR)
+    cold_steps = len(steps)
+    minimise(every, START, PRIOR, guess=minimum)
+    assert len(steps) - cold_steps == 1 < cold_steps
+
+
 def sharpness_of(log, start):
     every = [compare(one, stream(0, round=i, purpose="choice"), 1000) for i, one in enumerate(log)]
     return softmax.sharpness([one for some in every for one in some], start)

@@ -68,6 +68,13 @@ def asked_terms(query, prefix):
     return found
 
 
+def letters_apart(folded):
+    """The text with one space for each run of signs; a point between two digits is none."""
+    inner = {i for i in range(1, len(folded) - 1) if folded[i] == "." and (folded[i - 1] + folded[i + 1]).isdigit()}
+    kept = [letter if letter.isalnum() or i in inner else " " for i, letter in enumerate(folded)]
+    return " ".join("".join(kept).split()) or folded
+
+
 def idf(documents, frequency):
     frequency = max(frequency, 1)
     return math.log(1 + (max(documents, frequency) - frequency + 0.5) / (frequency + 0.5))
@@ -139,7 +146,7 @@ def features(collection, query, document, folded_query, folded_title, folded_nam
     out |= proximity(collection, document, terms, order, is_term, stop_too)
     matched = sum(any(is_term(term, word) for term in terms) for word in collection.words[document]["title"])
     out["title_cov_by_q"] = min(1.0, matched / max(collection.length(document, "title"), 1))
-    out["title_exact"] = float(folded_query != "" and folded_title == folded_query)
+    out["title_exact"] = float(folded_query != "" and letters_apart(folded_title) == letters_apart(folded_query))
     base, _, ending = folded_query.rpartition(".")
     stripped = [folded_query.split(".")[0], base, folded_query]
     out["name_exact"] = float(folded_name != "" and (folded_name == folded_query or (" " not in ending and

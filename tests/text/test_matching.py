@@ -7,9 +7,10 @@ import pytest
 
 from foltr.errors import SpecError
 from foltr.rng import stream
+from foltr.text import occurrences
 from foltr.text.analysis import STOP_WORDS, TextAnalysis, fold, stem, terms
 from foltr.text.fields import FIELDS
-from foltr.text.matching import FEATURES, NAMES, Feature, columns, features, scale
+from foltr.text.matching import FEATURES, NAMES, Feature, columns, features, of_occurrences, scale
 from foltr.text.memory_index import MemoryIndex
 
 WORDS = (
@@ -45,7 +46,8 @@ def test_every_feature_equals_brute_force_over_the_raw_text(seed, prefix):
     slow = brute_force.Collection(texts)
     documents = np.array([3, 0, 6, 1, 2])
     given = index.facts(documents, opened=draws[2, documents], folder_opened=draws[3, documents])
-    for query in (*QUERIES, texts["title"][3], texts["name"][0], f"{texts['name'][6]}.pdf"):
+    named = (texts["title"][3], ".".join(texts["title"][0].split()), texts["name"][0], f"{texts['name'][6]}.pdf")
+    for query in (*QUERIES, *named):
         found = features(index.query_text(query, prefix=prefix), index.tokens(documents), index.collection, given)
         for row, document in enumerate(documents.tolist()):
             facts = dict(zip(("age", "depth", "opened", "folder"), draws[:, document].tolist(), strict=True))
@@ -53,6 +55,26 @@ def test_every_feature_equals_brute_force_over_the_raw_text(seed, prefix):
             expected = brute_force.features(slow, query, document, *folded, facts, prefix)
             got = dict(zip(NAMES, found[row].tolist(), strict=True))
             assert got == pytest.approx(expected, rel=1e-9, abs=1e-12), (query, document)
+
+
+@pytest.mark.parametrize("cuts", [(1,), (2, 5), (0, 1, 2, 3, 4, 5, 6, 7)])
+def test_documents_looked_through_block_by_block_have_the_same_features(cuts):
+    for seed in range(1, 6):
+        index, documents = MemoryIndex(drawn(seed)), np.arange(7)
+        for text in QUERIES:
+            query = index.query_text(text, prefix=True)
+            blocks = [index.tokens(part) for part in np.split(documents, cuts)]
+            found = occurrences.joined([occurrences.find(query, one, index.collection.stop_count) for one in blocks],
+                                       len(query.terms))  # fmt: skip
+            facts = index.facts(documents)
+            whole = features(query, index.tokens(documents), index.collection, facts)
+            assert np.array_equal(of_occurrences(query, found, index.collection, facts), whole), (seed, text)
+
+
+def test_document_frequencies_are_those_of_the_terms():
+    index = MemoryIndex(drawn(1))
+    for text in QUERIES:
+        assert index.document_frequencies(text) == [term.document_frequency for term in index.query_text(text).terms]
 
 
 def test_large_word_numbers_are_searched_for_instead_of_looked_up(monkeypatch):
@@ -149,6 +171,36 @@ def test_the_shortest_window_with_all_terms_stays_in_its_field():
     index = MemoryIndex({"title": ["cat", "dog cat"], "body": [f"dog {far} cat", "cat x dog"]})
     raw = features(index.query_text("cat dog"), index.tokens([0, 1]), index.collection, index.facts([0, 1]))
     assert raw[:, NAMES.index("minspan")] == pytest.approx([2 / 62, 1.0])
+
+
+def test_the_title_is_compared_word_by_word_and_unstemmed():
+    titles = [
+        "json.load",
+        "json.loads",
+        "JSON loads()",
+        "json_loads",
+        "json.loads of",
+        "loads json",
+        "v3.1",
+        "v3 1",
+        "++",
+    ]
+    index, every = MemoryIndex({"title": titles}), np.arange(len(titles))
+
+    def exact(typed):
+        raw = features(index.query_text(typed), index.tokens(every), index.collection, index.facts(every))
+        return [titles[row] for row in np.flatnonzero(raw[:, NAMES.index("title_exact")])]
+
+    assert (
+        exact("json loads")
+        == exact("Json.LOADS")
+        == exact("json_loads")
+        == ["json.loads", "JSON loads()", "json_loads"]
+    )
+    assert exact("json load") == ["json.load"]
+    assert exact("v3.1") == ["v3.1"]
+    assert exact("++") == ["++"]
+    assert exact("") == exact("json") == exact("+") == []
 
 
 def test_the_file_name_counts_with_its_ending_and_without():

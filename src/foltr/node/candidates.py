@@ -25,10 +25,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from foltr.atomic import write_json
 from foltr.errors import StorageError
 from foltr.node import sequences
-from foltr.node.places import private_folder
+from foltr.node.places import private_folder, private_json
 from foltr.node.store import Store
 from foltr.text.fields import FIELDS, QueryText, Term
 from foltr.types import Array
@@ -73,11 +72,18 @@ class Candidates:
     def update(self, store: Store) -> None:
         """Brings the index to the generation of the store: adds, deletes, or rebuilds where that is cheaper."""
         generation = store.refresh()
-        if self.stamp is None or generation < self.stamp.generation or self._is_worn(store):
+        if self.stamp is None or self.is_unrelated_to(store) or self._is_worn(store):
             self.rebuild(store)
         elif generation > self.stamp.generation:
             with self._failures_undone():
                 self._catch_up(store, generation)
+
+    def is_unrelated_to(self, store: Store) -> bool:
+        """Whether the index cannot be caught up. A power cut can take back the last transactions of the store, whose
+        numbers are then given again; or the last stamp, after the store has dropped the list of what was removed."""
+        if self.stamp is None:
+            return False
+        return not int(store.meta("purged", "0")) <= self.stamp.generation <= store.generation
 
     @contextmanager
     def _failures_undone(self) -> Iterator[None]:
@@ -151,10 +157,13 @@ class Candidates:
     def _finish(self, store: Store, stamp: Stamp) -> None:
         self._the_writer().commit()
         self._index.reload()
-        write_json(self.cache / "candidates.json", msgspec.to_builtins(stamp))
+        private_json(self.cache / "candidates.json", msgspec.to_builtins(stamp))
         self.stamp = stamp
-        with contextlib.suppress(sqlite3.Error):  # a list of what is gone, also from here; at worst it stays
-            store.connection.execute("DELETE FROM removed WHERE generation <= ?", (stamp.generation,))
+        # a list of what is gone, also from here; at worst it stays
+        with contextlib.suppress(sqlite3.Error), store.connection as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("DELETE FROM removed WHERE generation <= ?", (stamp.generation,))
+            connection.execute("INSERT OR REPLACE INTO meta VALUES ('purged', ?)", (stamp.generation,))
 
     def _the_writer(self) -> Any:
         if self._writer is None:

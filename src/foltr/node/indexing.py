@@ -45,8 +45,10 @@ class Indexer:
         analysis = TextAnalysis(language=settings.language)
         self.folder = layout.writing_folder(places, analysis)
         self.rules = Rules(settings)
-        self.writer: Writer = layout.open_writer(self.folder, analysis, max_words=settings.limits.words)
+        self.writer: Writer = layout.open_writer(places, self.folder, analysis, max_words=settings.limits.words)
         self.candidates = Candidates(self.folder, write=True)
+        if self.candidates.is_unrelated_to(self.writer.store):  # after a power cut
+            self.candidates.rebuild(self.writer.store)
         self.extractor = Extractor(
             settings.workers,
             timeout=settings.limits.seconds,
@@ -171,6 +173,8 @@ def apply_removals(places: Places, settings: Settings) -> None:
         for _ in scan(opened.writer, opened.rules):
             pass
         opened.forget()
+        if layout.live_folder(places) != opened.folder:
+            layout.publish(places, opened.folder)  # an index of an earlier version cannot be written, only deleted
 
 
 def erase(places: Places) -> None:

@@ -5,19 +5,23 @@
     index-3/             index.sqlite, candidates.json, candidates-7/
 
 An index is built anew only when its tables or the analysis of texts changed. The new one grows in a folder of its own;
-the old one serves until the new one is complete.
+the old one is read (`schema` says which versions can be) and not written until the new one is complete. Then `publish`
+replaces index.json, and after that the old folder is deleted: a process that is killed, or a power cut, leaves one of
+the two live, and the next run goes on or cleans up. What was learned is not here. What must be erased does not wait:
+then the new index is published at once, as far as it is.
 """
 
 import contextlib
 import shutil
+import sqlite3
 from pathlib import Path
 
 import msgspec
 
-from foltr.atomic import write_json
 from foltr.errors import StorageError
+from foltr.node import schema
 from foltr.node.candidates import Candidates
-from foltr.node.places import Places, private_folder
+from foltr.node.places import Places, private_folder, private_json, synced
 from foltr.node.store import Store
 from foltr.node.writing import Writer, fingerprint
 from foltr.text.analysis import TextAnalysis
@@ -39,7 +43,12 @@ def live_folder(places: Places) -> Path | None:
 
 def publish(places: Places, folder: Path) -> None:
     """Makes a folder the live one and deletes the others."""
-    write_json(places.cache / "index.json", {"live": folder.name})
+    private_json(places.cache / "index.json", {"live": folder.name})
+    synced(places.cache)  # the new name is on the disk before the old folder vanishes
+    _delete_others(places, folder)
+
+
+def _delete_others(places: Places, folder: Path) -> None:
     for other in places.cache.glob("index-*"):
         if other != folder:
             shutil.rmtree(other, ignore_errors=True)
@@ -49,6 +58,7 @@ def writing_folder(places: Places, analysis: TextAnalysis) -> Path:
     """The folder to write to: the live one if its tables and analysis are those of today, else the next one."""
     live = live_folder(places)
     if live is not None and is_current(live, analysis):
+        _delete_others(places, live)  # of a change that was taken back, or of a process that was killed
         return live
     following = places.cache / f"index-{_number(live) + 1}"
     if following.exists() and not is_current(following, analysis):
@@ -62,12 +72,24 @@ def writing_folder(places: Places, analysis: TextAnalysis) -> Path:
 def is_current(folder: Path, analysis: TextAnalysis) -> bool:
     """Whether an index can be continued. A damaged one cannot."""
     with contextlib.suppress(StorageError), contextlib.closing(Store(folder / "index.sqlite")) as store:
-        return store.meta("fingerprint", "") == fingerprint(analysis)
+        return store.version == schema.SCHEMA and store.meta("fingerprint", "") == fingerprint(analysis)
     return False
 
 
-def open_writer(folder: Path, analysis: TextAnalysis, *, max_words: int) -> Writer:
-    return Writer(folder / "index.sqlite", analysis, max_words=max_words)
+def open_writer(places: Places, folder: Path, analysis: TextAnalysis, *, max_words: int) -> Writer:
+    """The writer of a folder; a new index goes on with the document numbers of the one that is live."""
+    live = live_folder(places)
+    last = 0 if live is None or live == folder else last_number(live)
+    return Writer(folder / "index.sqlite", analysis, max_words=max_words, last_number=last)
+
+
+def last_number(folder: Path) -> int:
+    """The largest number that a document of an index ever had; of any version, 0 where it cannot be read."""
+    path = folder / "index.sqlite"
+    with contextlib.suppress(StorageError, sqlite3.Error), contextlib.closing(schema.connect(path, write=False)) as old:
+        found = old.execute("SELECT seq FROM sqlite_sequence WHERE name = 'documents'").fetchone()
+        return int(found[0]) if found else 0
+    return 0
 
 
 class Reader:
@@ -83,14 +105,28 @@ class Reader:
 
     def refresh(self) -> "Reader":
         """To be called before a search: a look at one small file."""
+        folder = self._live()
+        if folder != self._folder:
+            store, candidates = self._opened(folder)
+            self.close()
+            self.store, self.candidates, self._folder = store, candidates, store.path.parent
+        return self
+
+    def _live(self) -> Path:
         folder = live_folder(self._places)
         if folder is None:
             raise StorageError(f"{self._places.cache}: there is no index yet; run `foltr node index`")
-        if folder != self._folder:
-            store, candidates = Store(folder / "index.sqlite"), Candidates(folder)
-            self.close()
-            self.store, self.candidates, self._folder = store, candidates, folder
-        return self
+        return folder
+
+    def _opened(self, folder: Path) -> tuple[Store, Candidates]:
+        """An index that was replaced and deleted before it could be opened: the one that is live now."""
+        while True:
+            try:
+                return Store(folder / "index.sqlite"), Candidates(folder)
+            except StorageError:
+                if (now := self._live()) == folder:
+                    raise
+                folder = now
 
     def close(self) -> None:
         if self._folder is not None:

@@ -25,27 +25,26 @@ from foltr.node import (
     indexing,
     layout,
     learning,
+    listing,
     log_files,
     manners,
     memory,
     pins,
-    presentation,
     ranking,
     roots,
     shown,
     transfer,
 )
 from foltr.node import places as node_places
-from foltr.node import query as language
 from foltr.node import settings as node_settings
 from foltr.node import why as node_why
 from foltr.node.indexing import Progress
 from foltr.node.learning import Refit, Version
+from foltr.node.listing import Listed
 from foltr.node.log import Displayed, Log, Retention, decoded
 from foltr.node.places import Places
 from foltr.node.ranking import Context
 from foltr.node.reader import Reader
-from foltr.node.respelling import rank_with_spelling
 from foltr.node.results import Contribution, Results, Row, digest
 from foltr.node.rules import Rules
 from foltr.node.settings import Settings
@@ -188,24 +187,28 @@ class Node:
 
     # ---- searching
 
-    def search(self, text: str, limit: int = 10, offset: int = 0) -> Results:
-        """A list of results. It is not logged: call `settle` when the person has looked at it."""
+    def search(self, text: str, limit: int = 10, offset: int = 0, *, newest_first: bool = False) -> Results:
+        """A list of results. It is not logged: call `settle` when the person has looked at it. `newest_first` orders
+        the candidates that were scored by date."""
         if limit < 1 or offset < 0:
             raise InputError(f"limit={limit}, offset={offset}: ask for at least one result, from place 0 on")
         with self._lock:
-            said, query = pins.of(self._log, text), language.parse(text)
-            context, reader = pins.as_candidates(self._context(text), said), self._open_reader()
-            if reader is None:
-                return _results(context, (), offset=offset, total=0)
-            hidden = [number for key in said.hidden for number in reader.documents_of(key)]
-            found = pins.placed(rank_with_spelling(reader, query, context), said, hidden)
-            page = ranking.cut(reader, query, found, context, slice(offset, offset + limit))
-            rows = presentation.rows(reader, query, found, page, offset + 1)
-            rows = pins.explained(rows, [ranking.key_of(one) for one in page.documents], said)
-            results = _results(context, rows, offset=offset, total=len(found.documents) + len(found.tail))
-            results = results._replace(suggestion=found.suggestion, corrected=bool(found.respelt))
-            self._lists.put(shown.shown(results, page, found, context.model))
+            found = self.listed(text, newest_first=newest_first)
+            if found is None:
+                return _results(self._context(text), (), offset=offset, total=0)
+            page, rows = listing.rows_at(found, slice(offset, offset + limit))
+            results = _results(found.context, rows, offset=offset, total=found.total)
+            results = results._replace(suggestion=found.ranking.suggestion, corrected=bool(found.ranking.respelt))
+            self._lists.put(shown.shown(results, page, found.ranking, found.context.model))
             return results
+
+    def listed(self, text: str, *, newest_first: bool = False) -> Listed | None:
+        """The whole list of a query with what it was computed from; None while there is no index."""
+        with self._lock:
+            reader = self._open_reader()
+            if reader is None:
+                return None
+            return listing.listed(reader, self._log, self._context(text), newest_first=newest_first)
 
     def explain(self, search: Results | str, document: int) -> list[Contribution]:
         """What every feature adds to the score of a row; the points add up to it."""

@@ -9,9 +9,11 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from foltr.atomic import atomic_write, dump_json
 from foltr.errors import StorageError
 
 _TAG = """Signature: 8a477f597d28d172789f06886806bc55
@@ -81,6 +83,21 @@ def private_file(path: Path) -> Path:
             f"{path}: cannot be written ({problem.strerror}); free the path or choose another home"
         ) from None
     return path
+
+
+def private_json(path: Path, content: Any) -> None:
+    """Replaces a JSON file, readable by its owner only from the first byte on."""
+    with atomic_write(path) as temporary:
+        private_file(temporary).write_text(dump_json(content), "utf-8")
+
+
+def synced(folder: Path) -> None:
+    """Names in a folder reach the disk: files that were created, renamed or deleted in it."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _xdg(variable: str, default: str) -> Path:

@@ -23,9 +23,10 @@ from foltr.node.query import Query
 from foltr.node.reader import Reader
 from foltr.node.results import Contribution
 from foltr.node.store import Document, printable
-from foltr.text import matching
+from foltr.text import matching, occurrences
 from foltr.text.analysis import fold
 from foltr.text.fields import FIELDS, Facts, QueryText, Tokens
+from foltr.text.occurrences import Occurrences
 from foltr.types import Array
 
 TOP_K = 100  # candidates that are scored
@@ -94,14 +95,14 @@ class Page(NamedTuple):
 
 class _Admitted(NamedTuple):
     documents: list[Document]
-    tokens: Tokens
+    found: Occurrences  # of the query's terms in them; their other words are not held
 
 
 def rank(reader: Reader, query: Query, context: Context) -> Ranking:
     """The list of a query as it is spelt."""
     asked = reader.asked(query)
     ids = reader.candidates(query, asked, MAX_LISTED) if asked.terms else reader.recent(query, MAX_LISTED)
-    admitted, tail = _first_admitted(reader, query, ids)
+    admitted, tail = _first_admitted(reader, query, asked, ids)
     admitted = _with_remembered(reader, query, asked, admitted, context)
     documents = admitted.documents
     raw = _features(reader, asked, admitted, context)
@@ -133,7 +134,7 @@ def cut(reader: Reader, query: Query, ranking: Ranking, context: Context, places
     scored = np.arange(n)[places]
     page = _rows(ranking, scored)
     behind = slice(max(0, places.start - n), max(0, places.stop - n))
-    found = _admit(reader, query, ranking.tail[behind])
+    found = _admit(reader, query, ranking.asked, ranking.tail[behind])
     if not found.documents:
         return page
     raw = _features(reader, ranking.asked, found, context)
@@ -181,21 +182,27 @@ def is_there(document: Document) -> bool:
     return True
 
 
-def _admit(reader: Reader, query: Query, ids: Sequence[int]) -> _Admitted:
+def _admit(reader: Reader, query: Query, asked: QueryText, ids: Sequence[int]) -> _Admitted:
+    """Documents that exist and satisfy the conditions; their words are read and looked through block by block."""
     documents = [one for one in reader.store.documents(ids) if is_there(one)]
-    tokens = reader.tokens([one.id for one in documents])
-    if not query.conditions:
-        return _Admitted(documents, tokens)
-    holds = satisfied(query.conditions, documents, tokens, reader.words())
-    return _chosen(_Admitted(documents, tokens), np.flatnonzero(holds))
+    parts, start = [_Admitted([], occurrences.joined([], len(asked.terms)))], 0
+    for tokens in reader.blocks([one.id for one in documents]):
+        here = documents[start : start + len(tokens.offsets) // len(FIELDS)]
+        start += len(here)
+        if query.conditions:
+            rows = np.flatnonzero(satisfied(query.conditions, here, tokens, reader.words()))
+            here, tokens = [here[row] for row in rows], _chosen(tokens, rows)
+        parts.append(_Admitted(here, occurrences.find(asked, tokens, reader.store.stop_count)))
+    return _joined(parts)
 
 
-def _first_admitted(reader: Reader, query: Query, ids: Sequence[int]) -> tuple[_Admitted, list[int]]:
+def _first_admitted(reader: Reader, query: Query, asked: QueryText, ids: Sequence[int]) -> tuple[_Admitted, list[int]]:
     """The first TOP_K documents that satisfy the conditions and exist, and the candidates behind them."""
-    found, start = _admit(reader, query, ids[:TOP_K]), TOP_K
+    found, start = _admit(reader, query, asked, ids[:TOP_K]), TOP_K
     while len(found.documents) < TOP_K and start < len(ids):
         missing = TOP_K - len(found.documents)
-        found, start = _joined(found, _admit(reader, query, ids[start : start + missing])), start + missing
+        found = _joined([found, _admit(reader, query, asked, ids[start : start + missing])])
+        start += missing
     return found, list(ids[start:])
 
 
@@ -203,22 +210,16 @@ def _with_remembered(reader: Reader, query: Query, asked: QueryText, found: _Adm
     """Adds remembered documents that match the query and its conditions but are no candidates."""
     known = {key_of(one) for one in found.documents}
     missing = [one.document for one in context.remembered if one.document not in known]
-    ids = [number for key in missing for number in reader.documents_of(key)]
-    if not ids:
-        return found
-    extra = _admit(reader, query, ids)
-    occurrences = np.concatenate([np.zeros(0, np.int32), *(term.words for term in asked.terms)])
-    hits = np.concatenate([[0], np.cumsum(np.isin(extra.tokens.words, occurrences))])
-    ends = hits[extra.tokens.offsets[:: len(FIELDS)]]
-    matching_rows = np.diff(ends) > 0 if asked.terms else np.ones(len(extra.documents), np.bool_)
-    return _joined(found, _chosen(extra, np.flatnonzero(matching_rows)))
+    extra = [_admit(reader, query, asked, [number]) for key in missing for number in reader.documents_of(key)]
+    return _joined([found, *(one for one in extra if not asked.terms or one.found.matched.any())])
 
 
 def _features(reader: Reader, asked: QueryText, found: _Admitted, context: Context) -> Array:
     """[n, features] raw. Without terms there is nothing to compare."""
     if not asked.terms or not found.documents:
         return np.zeros((len(found.documents), len(NAMES)))
-    return matching.features(asked, found.tokens, reader.store.collection(), facts(found.documents, context))
+    known = facts(found.documents, context)
+    return matching.of_occurrences(asked, found.found, reader.store.collection(), known)
 
 
 def scale(raw: Array, model: Model) -> Array:
@@ -310,17 +311,17 @@ def _name(document: Document) -> str:
     return document.path.rpartition("/")[2]
 
 
-def _chosen(found: _Admitted, rows: Array) -> _Admitted:
-    if len(rows) == len(found.documents):
-        return found
-    starts, ends = found.tokens.offsets[rows * len(FIELDS)], found.tokens.offsets[(rows + 1) * len(FIELDS)]
-    words = [found.tokens.words[start:end] for start, end in zip(starts, ends, strict=True)]
-    lengths = np.diff(found.tokens.offsets).reshape(-1, len(FIELDS))[rows].ravel()
-    tokens = Tokens(np.concatenate([found.tokens.words[:0], *words]), np.concatenate([[0], np.cumsum(lengths)]))
-    return _Admitted([found.documents[row] for row in rows], tokens)
+def _chosen(tokens: Tokens, rows: Array) -> Tokens:
+    """The words of some of the documents."""
+    starts, ends = tokens.offsets[rows * len(FIELDS)], tokens.offsets[(rows + 1) * len(FIELDS)]
+    words = [tokens.words[start:end] for start, end in zip(starts, ends, strict=True)]
+    lengths = np.diff(tokens.offsets).reshape(-1, len(FIELDS))[rows].ravel()
+    return Tokens(np.concatenate([tokens.words[:0], *words]), np.concatenate([[0], np.cumsum(lengths)]))
 
 
-def _joined(first: _Admitted, second: _Admitted) -> _Admitted:
-    words = np.concatenate([first.tokens.words, second.tokens.words])
-    offsets = np.concatenate([first.tokens.offsets, second.tokens.offsets[1:] + first.tokens.offsets[-1]])
-    return _Admitted(first.documents + second.documents, Tokens(words, offsets))
+def _joined(parts: Sequence[_Admitted]) -> _Admitted:
+    if len(parts) == 1:
+        return parts[0]
+    terms = len(parts[0].found.member)
+    documents = [document for part in parts for document in part.documents]
+    return _Admitted(documents, occurrences.joined([part.found for part in parts], terms))

@@ -20,6 +20,7 @@ from foltr.text.fields import Collection, QueryText, Term, Tokens
 from foltr.types import Array
 
 _MAX_HELD = 2_000_000  # words: 8 MB
+MAX_BLOCK = 500_000  # words that are looked through at a time
 
 
 class _Described(NamedTuple):
@@ -70,22 +71,34 @@ class Reader:
             numbers = [number for number in numbers if number in known]
         return numbers[:top_k]
 
-    def tokens(self, ids: Sequence[int]) -> Tokens:
-        """Word sequences; those of recent candidates are held, since a query that is typed on asks for them again."""
+    def blocks(self, ids: Sequence[int]) -> Iterator[Tokens]:
+        """Word sequences of consecutive documents, a bounded number of words at a time, at least one document. Those
+        of recent candidates are held, since a query that is typed on asks for them again."""
         numbers = [int(one) for one in ids]
-        self._hold([one for one in numbers if one not in self._sequences])
+        sizes = self.store.sequence_sizes([one for one in numbers if one not in self._sequences])
+        sizes |= {one: len(self._sequences[one][0]) for one in numbers if one in self._sequences}
+        start = words = 0
+        for place, number in enumerate(numbers):
+            size = sizes.get(number, 0)
+            if words + size > MAX_BLOCK and place > start:
+                yield joined(self._held_sequences(numbers[start:place]))
+                start, words = place, 0
+            words += size
+        if numbers:
+            yield joined(self._held_sequences(numbers[start:]))
+
+    def _held_sequences(self, numbers: list[int]) -> list[tuple[Array, Array]]:
+        missing = [one for one in numbers if one not in self._sequences]
+        for number, (words, lengths) in zip(missing, self.store.sequences(missing), strict=True):
+            self._sequences[number] = words, lengths
+            self._held += len(words)
         found = [self._sequences[one] for one in numbers]
         for one in numbers:
             self._sequences.move_to_end(one)
         while self._held > _MAX_HELD and len(self._sequences) > 1:
             _, (words, _) = self._sequences.popitem(last=False)
             self._held -= len(words)
-        return joined(found)
-
-    def _hold(self, numbers: list[int]) -> None:
-        for number, (words, lengths) in zip(numbers, self.store.sequences(numbers), strict=True):
-            self._sequences[number] = words, lengths
-            self._held += len(words)
+        return found
 
     def documents_of(self, key: str) -> list[int]:
         """The number of a document by its key; none when it is not indexed."""

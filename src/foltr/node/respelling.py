@@ -15,6 +15,7 @@ from foltr.node.query import Clause, Query, to_text
 from foltr.node.ranking import TOP_K, Context, Ranking, rank
 from foltr.node.reader import Reader
 from foltr.text import analysis
+from foltr.text.fields import FIELDS
 from foltr.types import Array
 
 FEW = 3
@@ -66,8 +67,13 @@ def _rows_with(reader: Reader, ranking: Ranking, rare: list[Rare]) -> list[int]:
     documents = ranking.documents
     if not documents or any(one.document_frequency == 0 for one in rare):
         return []
-    tokens = reader.tokens([one.id for one in documents])
-    return [row for row in range(len(documents)) if has_terms(tokens, row, [one.words for one in rare])]
+    wanted = [one.words for one in rare]
+    has_all = [
+        has_terms(tokens, row, wanted)
+        for tokens in reader.blocks([one.id for one in documents])
+        for row in range(len(tokens.offsets) // len(FIELDS))
+    ]
+    return [row for row, found in enumerate(has_all) if found]
 
 
 def _replacement(reader: Reader, rare: Rare, edits: int) -> str | None:

@@ -118,6 +118,7 @@ class Rules:
         self._exclude = ignore.parse(settings.exclude)
         self._inside = {file: group for file, group in _INSIDE.items() if group not in switched_off}
         self._beside = {} if "build output" in switched_off else _BESIDE
+        self._deliveries = "caches" not in switched_off
         _check(settings)
 
     def enter(self, root: str) -> "FolderRules":
@@ -165,6 +166,8 @@ class Rules:
             markers = {one.lower() for one in beside}.intersection(self._beside[lower])
             if markers:
                 return f"build output: {lower}/ beside {min(markers)}"
+        if is_folder and name == "tmp" and self._deliveries and {"cur", "new"} <= set(beside):
+            return "caches: tmp/ of a Maildir, whose messages are being delivered"
         return None
 
 

@@ -3,8 +3,16 @@
 SQLite is the truth about files and documents. Word sequences and the text for snippets stand in tables of their own,
 so that reading titles and states does not walk over their pages. Document, word and stem numbers are never used twice:
 a number that a reader still holds can miss, but never mean something else.
+
+A change of the schema has the index built anew, and the old one serves meanwhile: readers also take the tables of
+earlier versions from OLDEST_READABLE on, as long as they have the columns of today. Whoever raises SCHEMA does one of
+three things. Where columns were only added for writers, or meanings changed that a reader does not see: nothing. Where
+tables or columns were renamed, divided or added for readers: a script in VIEWS, which shows the old tables as today's
+(temporary views, which go before tables of the same name; they may call functions that `_older_views` registers, such
+as a decoder of old contents). Where that is not possible: raise OLDEST_READABLE; searching waits for the new index.
 """
 
+import contextlib
 import sqlite3
 from pathlib import Path
 
@@ -14,6 +22,21 @@ from foltr.text.fields import FIELDS
 
 APPLICATION_ID = 0x666F6C74  # "folt"
 SCHEMA = 3  # raised with every change of the tables below or of what stands in them
+OLDEST_READABLE = 3  # earlier versions were never published
+VIEWS: dict[int, str] = {}  # version -> statements that show its tables as those of today
+READ_TABLES = (
+    "meta",
+    "roots",
+    "folders",
+    "files",
+    "documents",
+    "sequences",
+    "bodies",
+    "words",
+    "stems",
+    "changes",
+    "sums",
+)
 STATES = ("waiting", "indexed", "excluded", "skipped", "failed")
 
 _TABLES = f"""
@@ -86,6 +109,7 @@ def _configure(connection: sqlite3.Connection, *, write: bool) -> None:
     for pragma in ("temp_store = MEMORY", "foreign_keys = ON", "cache_size = -16384"):
         connection.execute(f"PRAGMA {pragma}")
     if not write:
+        _older_views(connection)
         connection.execute("PRAGMA query_only = ON")
         return
     if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
@@ -97,6 +121,27 @@ def _configure(connection: sqlite3.Connection, *, write: bool) -> None:
     if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
         stamp = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA};"
         connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} {stamp} COMMIT;")
+
+
+def _older_views(connection: sqlite3.Connection) -> None:
+    """Shows the tables of an earlier version as those of today."""
+    connection.executescript(VIEWS.get(version(connection), ""))
+
+
+def is_readable(connection: sqlite3.Connection) -> bool:
+    """Whether a reader of today understands the tables: those of today, or of an earlier version with all columns."""
+    found = version(connection)
+    if found == SCHEMA:
+        return True
+    with contextlib.closing(sqlite3.connect(":memory:")) as today:
+        today.executescript(_TABLES)
+        return OLDEST_READABLE <= found < SCHEMA and all(
+            _columns(today, table) <= _columns(connection, table) for table in READ_TABLES
+        )
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
+    return {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
 
 
 def version(connection: sqlite3.Connection) -> int:

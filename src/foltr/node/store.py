@@ -47,10 +47,13 @@ class Store:
 
     def __init__(self, path: Path, *, write: bool = False) -> None:
         self.connection = schema.connect(path, write=write)
-        found = schema.version(self.connection)
-        if found != schema.SCHEMA:
+        self.version = schema.version(self.connection)
+        if self.version != schema.SCHEMA and (write or not schema.is_readable(self.connection)):
             self.close()
-            raise StorageError(f"{path}: index version {found}, this program reads {schema.SCHEMA}; index again")
+            raise StorageError(
+                f"{path}: index version {self.version}, this program reads {schema.SCHEMA}; "
+                "index again (`foltr node index`), which builds it anew"
+            )
         self.path = path
         self._seen = -1
         self.analysis = TextAnalysis(language=self.meta("language", "english"))
@@ -130,6 +133,11 @@ class Store:
         content = dict(self._rows("SELECT document, content FROM sequences WHERE document IN ({})", ids))
         empty = (np.zeros(0, np.int32), np.zeros(len(FIELDS), np.int64))
         return [sequences.decode(content[one]) if one in content else empty for one in map(int, ids)]
+
+    def sequence_sizes(self, ids: Sequence[int]) -> dict[int, int]:
+        """About how many words documents have, without reading them."""
+        rows = self._rows("SELECT document, length(content) FROM sequences WHERE document IN ({})", ids)
+        return {number: size // 2 for number, size in rows}
 
     def documents(self, ids: Sequence[int]) -> list[Document]:
         """What is shown of documents, in the order of the ids; those that are gone are left out."""

@@ -67,27 +67,31 @@ class _New(NamedTuple):
 def exclusive(path: Path) -> Iterator[None]:
     """Holds a lock file; the kernel releases it when the process ends, however it ends."""
     private_file(path)
-    with path.open("r+") as lock:
+    with path.open("r+b", buffering=0) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            owner = lock.read(32).strip() or "unknown"
+            owner = (lock.read(32) or b"").strip().decode("ascii", "replace") or "unknown"
             raise StorageError(f"{path}: another process (number {owner}) is indexing; wait for it or end it") from None
-        lock.truncate(0)
-        lock.write(f"{os.getpid()}\n")
-        lock.flush()
+        with contextlib.suppress(OSError):  # a full disk: only the number for the message above is missing
+            lock.truncate(0)
+            lock.write(f"{os.getpid()}\n".encode("ascii"))
         yield
 
 
 class Writer:
     """Writes the index in a file. Use `exclusive` around it."""
 
-    def __init__(self, path: Path, analysis: TextAnalysis | None = None, *, max_words: int = 400_000) -> None:
+    def __init__(
+        self, path: Path, analysis: TextAnalysis | None = None, *, max_words: int = 400_000, last_number: int = 0
+    ) -> None:
+        """The documents of a new index have numbers beyond `last_number`: those of an index that it replaces may still
+        be in use, and must not mean another document."""
         self.store = Store(path, write=True)
         self.connection = self.store.connection
         self.max_words = max_words
         if self.store.meta("fingerprint", "") == "":
-            _begin(self.connection, analysis or TextAnalysis())
+            _begin(self.connection, analysis or TextAnalysis(), last_number)
             self.store = Store(path, write=True)
             self.connection.close()
             self.connection = self.store.connection
@@ -258,8 +262,10 @@ def fingerprint(analysis: TextAnalysis) -> str:
     return f"{zlib.crc32(' '.join(parts).encode()):08x}"
 
 
-def _begin(connection: sqlite3.Connection, analysis: TextAnalysis) -> None:
+def _begin(connection: sqlite3.Connection, analysis: TextAnalysis, last_number: int) -> None:
     connection.execute("BEGIN IMMEDIATE")
+    connection.execute("DELETE FROM sqlite_sequence WHERE name = 'documents'")
+    connection.execute("INSERT INTO sqlite_sequence VALUES ('documents', ?)", (last_number,))
     vocabulary.begin(connection, text_analysis.stop_words(analysis.language))
     connection.executemany(
         "INSERT OR REPLACE INTO meta VALUES (?, ?)",

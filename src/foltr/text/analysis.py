@@ -89,6 +89,12 @@ def fold(text: str) -> str:
     return " ".join(fold_letters(text).split())
 
 
+def between_signs(folded: str) -> list[str]:
+    """What stands between the signs of a folded text, stop words included, identifiers divided at their bars:
+    "json.loads", "json_loads" and "json loads" are equal. A text of signs alone is one word."""
+    return tokens(folded.replace("_", " ")) or [folded]
+
+
 def words(text: str, analysis: TextAnalysis = ENGLISH) -> list[str]:
     """The words of a text in order, stop words included. They are the same for all languages."""
     del analysis

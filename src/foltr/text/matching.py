@@ -11,7 +11,9 @@ With t of the query's T different terms, c_f occurrences in field f, |f| words w
     idfcov_title ...   the same, terms weighted by idf; idfcov_any: in any field
     ordered, unordered, minspan, phrase_title, phrase_body     see `occurrences`
     title_cov_by_q     share of the title's words that are asked for
-    title_exact        the title is the query as typed; name_exact: the file name is, with or without an ending
+    title_exact        the title has the words of the query and no other, unstemmed and in order, whatever signs stand
+                       between them ("json.loads" is "json loads"); name_exact: the file name is the query as typed,
+                       with or without an ending
     prefix_title ...   share of the terms that the field has, or of which it has a word that begins with the term
     length             words of all fields; age in days; depth: folders above the file
     opened, folder     how often the document, and how much of its folder, was opened: local, part of no message
@@ -28,6 +30,7 @@ import numpy as np
 
 from foltr.errors import SpecError
 from foltr.text import occurrences
+from foltr.text.analysis import between_signs
 from foltr.text.bm25 import bm25, bm25f, idf
 from foltr.text.fields import FIELDS, Collection, Facts, QueryText, Tokens
 from foltr.text.occurrences import Occurrences
@@ -61,7 +64,11 @@ NAMES = tuple(feature.name for feature in FEATURES)
 
 def features(query: QueryText, tokens: Tokens, collection: Collection, facts: Facts) -> Array:
     """[documents, FEATURES] raw features of the candidates whose words and facts are given."""
-    found = occurrences.find(query, tokens, collection.stop_count)
+    return of_occurrences(query, occurrences.find(query, tokens, collection.stop_count), collection, facts)
+
+
+def of_occurrences(query: QueryText, found: Occurrences, collection: Collection, facts: Facts) -> Array:
+    """The same where the words were looked through already, such as block by block."""
     lexical = [*_scores(query, found, collection), *_coverage(query, found, collection), *_proximity(query, found)]
     rest = [*_names(query, facts), *_prefixes(found), found.lengths.sum(axis=1), facts.age_days, facts.depth]
     raw = np.stack([*lexical, *rest, facts.opened, facts.folder_opened], axis=1, dtype=np.float64, casting="unsafe")
@@ -108,7 +115,8 @@ def _proximity(query: QueryText, found: Occurrences) -> list[Array]:
 
 def _names(query: QueryText, facts: Facts) -> list[Array]:
     typed = query.folded
-    titles = np.array([typed != "" and title == typed for title in facts.titles], dtype=np.float64)
+    asked = between_signs(typed)
+    titles = np.array([typed != "" and between_signs(title) == asked for title in facts.titles], dtype=np.float64)
     names = np.array([_is_name(typed, name) for name in facts.names], dtype=np.float64)
     return [titles, names]
 

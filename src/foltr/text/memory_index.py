@@ -76,11 +76,20 @@ class MemoryIndex:
         distinct, order = by_term(query_words(text, self.analysis, prefix=prefix))
         return QueryText(tuple(map(self._term, distinct)), np.array(order, dtype=np.int64), fold(text))
 
+    def document_frequencies(self, text: str) -> list[int]:
+        """How many documents have each term of a text: a part of `query_text` at a fraction of its cost."""
+        distinct, _ = by_term(query_words(text, self.analysis))
+        places = (self._places(self._occurring(forms)) for forms in distinct)
+        return [len(np.unique(self._post_groups[some] // len(FIELDS))) for some in places]
+
+    def _occurring(self, forms: list[QueryWord]) -> Array:
+        """Every word that is an occurrence of a term."""
+        occurring = _union(chain.from_iterable(map(self._occurrences, forms)))
+        return occurring if forms[0].with_stop else occurring[occurring >= self._stop_count]
+
     def _term(self, forms: list[QueryWord]) -> Term:
         """One term from the query's words that have its stem."""
-        occurring = _union(chain.from_iterable(map(self._occurrences, forms)))
-        if not forms[0].with_stop:
-            occurring = occurring[occurring >= self._stop_count]
+        occurring = self._occurring(forms)
         beginning = _union(self._beginning(word.text) for word in forms if len(word.text) >= SHORTEST_BEGINNING)
         places = self._places(occurring)
         groups = np.unique(self._post_groups[places])

@@ -5,6 +5,7 @@ the query consists of stop words), so that "state art" is a phrase in "state of 
 or documents are at least GAP apart, so that no window spans two.
 """
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -55,6 +56,25 @@ def find(query: QueryText, tokens: Tokens, stop_count: int) -> Occurrences:
     )
 
 
+def joined(parts: Sequence[Occurrences], terms: int) -> Occurrences:
+    """The occurrences of several stretches of documents as if they had been looked for at once."""
+    none = np.zeros((0, len(FIELDS), terms))
+    flat = np.zeros((0, len(FIELDS)), np.int64)
+    sizes = np.array([len(part.lengths) * len(FIELDS) for part in parts], np.int64)
+    spans = np.array([part.positions[-1] + GAP if len(part.positions) else 0 for part in parts], np.int64)
+    before, apart = np.cumsum(sizes) - sizes, np.cumsum(spans) - spans
+    empty = np.empty(0, np.int64)
+    return Occurrences(
+        np.concatenate([none, *(part.counts for part in parts)]),
+        np.concatenate([none > 0, *(part.begun for part in parts)]),
+        np.concatenate([flat, *(part.matched for part in parts)]),
+        np.concatenate([flat, *(part.lengths for part in parts)]),
+        np.concatenate([empty, *(part.positions + shift for part, shift in zip(parts, apart, strict=True))]),
+        np.concatenate([empty, *(part.groups + shift for part, shift in zip(parts, before, strict=True))]),
+        np.concatenate([np.zeros((terms, 0), bool), *(part.member for part in parts)], axis=1),
+    )
+
+
 def _hits(query: QueryText, words: Array) -> Array:
     """Places of all words that any term names."""
     named = [array for term in query.terms for array in (term.words, term.beginning) if len(array)]
@@ -82,7 +102,7 @@ def _by_group(hit: Array, groups: Array, shape: tuple[int, int]) -> Array:
     counts = np.zeros((len(hit), size))
     for term, here in enumerate(hit):
         counts[term] = np.bincount(groups[here], minlength=size)
-    return counts.T.reshape(*shape, len(hit))
+    return np.ascontiguousarray(counts.T).reshape(*shape, len(hit))  # one layout: sums round alike for any blocks
 
 
 def pairs(found: Occurrences, order: Array) -> tuple[Array, Array]:

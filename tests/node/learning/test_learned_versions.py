@@ -95,6 +95,13 @@ def test_a_version_of_another_package_takes_the_features_of_this_one(log):
 # ---- refits
 
 
+def fitted(log):
+    """[features] the fit of the whole log from the start weights."""
+    is_history = np.isin(np.arange(WIDTH), learning.history_indices(start_weights()))
+    prior = np.where(is_history, LEARNER.history_prior, LEARNER.prior)
+    return fit(log.interactions(NAMES), values_of(start_weights(), NAMES), prior, unshown=LEARNER.unshown)
+
+
 def test_nothing_is_learned_before_ten_clicks(log):
     searches(log, 0, 9)
     assert not learning.refit_due(log)
@@ -112,11 +119,7 @@ def test_every_ten_clicks_make_a_version_fitted_to_the_whole_log(log):
     searches(log, 10, 20)
     assert learning.refit(log, NOW).version == 2
     current = learning.serving(log).current
-    prior = np.where(
-        np.isin(np.arange(WIDTH), learning.history_indices(start_weights())), LEARNER.history_prior, LEARNER.prior
-    )
-    start = values_of(start_weights(), NAMES)
-    assert np.allclose(values_of(current, NAMES), fit(log.interactions(NAMES), start, prior, unshown=LEARNER.unshown))
+    assert np.allclose(values_of(current, NAMES), fitted(log))
     assert (current.version, current.parent, current.date) == (2, 1, "2027-01-15")
     assert [(one.weights.version, one.state, one.clicks) for one in learning.versions(log)] == [
         (2, "trial", 20),
@@ -188,7 +191,11 @@ def test_deleting_from_the_log_does_not_stop_learning(log):
     erasure.delete_all(log)
     searches(log, 20, 30)
     assert learning.refit_due(log)
-    assert learning.refit(log, NOW).replay is not None  # it was fitted; the guard decides whether it ranks
+    searches(log, 30, 100)  # enough that the fit outranks version 1 on them
+    assert learning.refit(log, NOW).version == 2
+    current = learning.serving(log).current
+    assert current.version == 2
+    assert np.allclose(values_of(current, NAMES), fitted(log))
 
 
 def test_withdrawn_choices_do_not_teach(log):

@@ -8,6 +8,7 @@ import pytest
 
 import foltr.node
 from foltr.errors import InputError
+from foltr.node import reader
 from foltr.node.results import to_plain
 
 
@@ -141,6 +142,25 @@ def test_an_exact_file_name_comes_first(node_of):
     node = node_of(**{"budget.txt": "numbers", "other.txt": "budget budget budget budget", "budget plan.txt": "x"})
     assert names(node.search("budget"))[0] == "budget.txt"
     assert names(node.search("budget.txt"))[0] == "budget.txt"
+
+
+def test_a_title_with_the_words_as_typed_comes_before_one_with_the_same_stems(node):
+    for query, first in (("json loads", "loads.md"), ("json load", "load.md"), ("JSON.loads", "loads.md")):
+        assert names(node.search(query))[0] == first
+
+
+@pytest.mark.parametrize("words", [1, 700, 10**9])
+def test_the_number_of_words_in_memory_is_bounded_and_does_not_change_the_list(node_of, monkeypatch, words):
+    texts = {f"{i}.txt": "apple pear " * (40 * i) + f"end{i}" for i in range(1, 12)}
+    node = node_of(**texts)
+    expected = text_of(node.search('apple "pear apple" -end3'))
+    sizes, joined = [], reader.joined
+    monkeypatch.setattr(reader, "MAX_BLOCK", words)
+    monkeypatch.setattr(reader, "joined", lambda some: sizes.append([len(one) for one, _ in some]) or joined(some))
+    for _ in range(2):  # the second time from what is held
+        assert text_of(node.search('apple "pear apple" -end3')) == expected
+    assert all(len(block) == 1 or sum(block) <= words for block in sizes)
+    assert len(sizes) == {1: 20, 10**9: 2}.get(words, len(sizes))
 
 
 def test_a_misspelt_word_finds_the_right_one_below_exact_ones(node_of):

@@ -101,7 +101,9 @@ class Compared(msgspec.Struct, frozen=True):
         clicks = state.clicks + bool(interaction.clicks.any())
         due = clicks > state.clicks and clicks % self.refit_every == 0
         state = state._replace(comparisons=(*state.comparisons, *fresh), step=state.step + 1, clicks=clicks)
-        fitted = minimise(state.comparisons, state.start, self.prior) if due else state.parameters
+        fitted = (
+            minimise(state.comparisons, state.start, self.prior, guess=state.parameters) if due else state.parameters
+        )
         return state._replace(parameters=fitted)
 
     def client_final(self, state: ComparedState) -> Array:

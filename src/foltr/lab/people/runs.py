@@ -18,6 +18,11 @@ from foltr.lab.people.weights import Weights, digest, weights_for
 from foltr.lab.simulation.evaluation import Progress, RunResult
 from foltr.lab.spec.setting import DataChoice, PeopleSetting
 
+_LOCAL = "Documents, queries, clicks and weights stay on the node: nothing is sent."
+_SENT = (
+    "Each release sends the difference of a person's weights to the shared ones, clipped at an L2 norm of {clip:g}, "
+    "without noise: the server learns it unless sums are aggregated securely. There is no epsilon."
+)
 _SMALLEST_INDEX = 20  # documents of a person who learns together with others
 # kind of people -> (searcher, setting, weights, seed) -> metric -> value
 MEASURES: dict[type, Callable[[Searcher, Any, Weights, int], dict[str, float]]] = {
@@ -83,3 +88,17 @@ def run_setting(setting: PeopleSetting, loaded: Texts, seed: int) -> Iterator[Pr
         more=np.array(list(numbers.values())),
         names=np.array(list(numbers), dtype=str),
     )
+
+
+def card_of(setting: PeopleSetting) -> dict[str, Any]:
+    """The privacy card, as `privacy.card` has it: a node alone sends nothing; together, clipped differences."""
+    together = setting.people.sends
+    seen = [
+        {"id": "server", "who": "the server", "sees": "clipped differences of weights", "here": True,
+         "epsilon": "infinite", "unit": "person", "adjacency": "zero-out"},
+    ] if together else []  # fmt: skip
+    sentence = _SENT.format(clip=getattr(setting.people, "clip", 0.0)) if together else _LOCAL
+    return {
+        "kind": "people-together" if together else "people", "nominal_epsilon": None, "nominal": "none stated",
+        "adversaries": seen, "shares": None, "visible": [], "amplification": None, "sentences": [sentence],
+    }  # fmt: skip

@@ -63,20 +63,16 @@ class Searcher:
         self.idf = lru_cache(maxsize=1 << 16)(self._idf)
 
         self.judged = lru_cache(maxsize=1 << 12)(self._judged)
-        self.judged_queries = (
-            np.empty(0, np.int64) if texts.judged is None else np.unique(_relevant(texts.judged)[:, 0])
-        )
+        self._relevant = _relevant_by_query(texts.judged)
+        self.judged_queries = np.array(sorted(self._relevant), np.int64)
 
     def _judged(self, query: int) -> Prepared:
         """A query of the corpus, with its judgments."""
         assert self.texts.judged is not None
-        rows = _relevant(self.texts.judged)
-        rows = rows[rows[:, 0] == query]
-        return self.prepare(self.texts.judged.query_texts[query], dict(rows[:, 1:].tolist()))
+        return self.prepare(self.texts.judged.query_texts[query], self._relevant[query])
 
     def _idf(self, word: str) -> float:
-        query = self.index.query_text(word)
-        frequency = max((term.document_frequency for term in query.terms), default=1)
+        frequency = max(self.index.document_frequencies(word), default=1)
         return float(idf(self.index.collection.documents, np.array([frequency]))[0])
 
     def prepare(self, text: str, judged: Mapping[int, int], tuning: FieldTuning = TUNED) -> Prepared:
@@ -100,8 +96,13 @@ class Searcher:
         return self.prepare(query.text, {query.target: 1})
 
 
-def _relevant(corpus: Corpus) -> Array:
-    return corpus.judgments[corpus.judgments[:, 2] > 0]
+def _relevant_by_query(corpus: Corpus | None) -> dict[int, dict[int, int]]:
+    """Query -> its relevant documents with their grades."""
+    found: dict[int, dict[int, int]] = {}
+    if corpus is not None:
+        for query, document, grade in corpus.judgments[corpus.judgments[:, 2] > 0].tolist():
+            found.setdefault(query, {})[document] = grade
+    return found
 
 
 def _ideal(judged: Mapping[int, int]) -> float:

@@ -16,7 +16,7 @@ from foltr.errors import InputError, StorageError
 from foltr.federation.personalization import LocalOnly
 from foltr.federation.releases import planned
 from foltr.lab import records
-from foltr.lab.people import card as people_card
+from foltr.lab.people import runs as people_runs
 from foltr.lab.silo import card as silo_card
 from foltr.lab.simulation.task import (
     Central,
@@ -83,7 +83,7 @@ def card_of(setting: AnySetting, features: int, *, delta: float | None = None) -
     if isinstance(setting, SiloSetting):
         return silo_card.card_of(setting)
     if isinstance(setting, PeopleSetting):
-        return people_card.card_of(setting)
+        return people_runs.card_of(setting)
     return _card(facts_of(setting, features), delta)
 
 

@@ -49,7 +49,6 @@ NEUTRAL = (
     "foltr.lab.runs.progress",
     "foltr.lab.runs.run",
     "foltr.lab.runs.store",
-    "foltr.lab.people.card",
     "foltr.lab.runs.on_texts",
     "foltr.lab.silo.card",
     "foltr.privacy.card",
@@ -71,6 +70,7 @@ SWITCHES: dict[str, tuple[str, ...]] = {
     "foltr.lab.simulation.rounds": ("foltr.federation.buffered", "foltr.federation.detector", "foltr.secagg.*"),
     "foltr.lab.simulation.task": ("foltr.federation.buffered", "foltr.learners.*"),
     "foltr.lab.spec.setting": ("foltr.*",),
+    "foltr.node": ("foltr.node.*",),  # for type checkers; loaded when a name is used, which no run does
     "foltr.privacy.ledger": ("foltr.privacy.accounting",),  # admission is in closed form
     "foltr.privacy.mechanisms": ("foltr.privacy.calibration", "foltr.privacy.events", "foltr.privacy.noise"),
 }

@@ -7,20 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from foltr.errors import InputError
-from foltr.node import log_files, memory, opening, pins, presentation, ranking, shown
-from foltr.node import query as language
+from foltr.node import log_files, opening, pins, presentation, ranking, shown
 from foltr.node.log import Displayed
 from foltr.node.node import Node
-from foltr.node.pins import Kind, Pin, Pins
-from foltr.node.query import Query
-from foltr.node.ranking import MAX_LISTED, Context, Ranking
-from foltr.node.reader import Reader
-from foltr.node.respelling import rank_with_spelling
-from foltr.node.results import Results, digest
-from foltr.node.rules import Rules
+from foltr.node.pins import Kind, Pin
+from foltr.node.results import Results
 from foltr.node.settings import Settings
 from foltr.node.snippets import Snippet, highlighted, printable
 from foltr.node.store import Document, joined
@@ -57,54 +49,9 @@ class Problem(NamedTuple):
     reason: str
 
 
-class _Ranked(NamedTuple):
-    reader: Reader
-    query: Query
-    context: Context
-    said: Pins
-    found: Ranking
-
-
-def _ranked(node: Node, asked: Asked) -> _Ranked | None:
-    """A list with what it was computed from; None while there is no index."""
-    said, query = pins.of(node._log, asked.text), language.parse(asked.text)
-    context, reader = pins.as_candidates(node._context(asked.text), said), node._open_reader()
-    if reader is None:
-        return None
-    hidden = [number for key in said.hidden for number in reader.documents_of(key)]
-    found = pins.placed(rank_with_spelling(reader, query, context), said, hidden)
-    return _Ranked(reader, query, context, said, _newest_first(found) if asked.newest_first else found)
-
-
 def search(node: Node, asked: Asked) -> Results:
     """A list by relevance, or the scored candidates with the newest first."""
-    with node._lock:
-        ranked = _ranked(node, asked)
-        if ranked is None:
-            return Results(digest(asked.text, [], [], 0), asked.text, (), 0, 0, None, False, 0)
-        reader, query, context, said, found = ranked
-        page = ranking.cut(reader, query, found, context, slice(0, asked.limit))
-        rows = presentation.rows(reader, query, found, page, 1)
-        rows = pins.explained(rows, [ranking.key_of(one) for one in page.documents], said)
-        version = context.model.version
-        name = digest(asked.text, [row.id for row in rows], [row.score for row in rows], version)
-        total = len(found.documents) + len(found.tail)
-        results = Results(name, asked.text, rows, 0, total, found.suggestion, bool(found.respelt), version)
-        node._lists.put(shown.shown(results, page, found, context.model))
-        return results
-
-
-def _newest_first(found: Ranking) -> Ranking:
-    order = np.array(sorted(range(len(found.documents)), key=lambda i: -found.documents[i].date), dtype=int)
-    return found._replace(
-        documents=[found.documents[i] for i in order],
-        scores=found.scores[order],
-        raw=found.raw[order],
-        scaled=found.scaled[order],
-        propensities=np.ones(len(order)),
-        tail=[],
-        teams=None,
-    )
+    return node.search(asked.text, asked.limit, newest_first=asked.newest_first)
 
 
 def known_list(node: Node, search_id: str, asked: Asked) -> Results:
@@ -119,10 +66,8 @@ def known_list(node: Node, search_id: str, asked: Asked) -> Results:
 def listed(node: Node, asked: Asked) -> list[Document]:
     """All documents of a list, at most a thousand; it is computed again, since lists that were shown are held short."""
     with node._lock:
-        ranked = _ranked(node, asked)
-        if ranked is None:
-            return []
-        return [*ranked.found.documents, *ranked.reader.store.documents(ranked.found.tail[:MAX_LISTED])]
+        found = node.listed(asked.text, newest_first=asked.newest_first)
+        return [] if found is None else found.documents()
 
 
 def displayed(node: Node, search_id: str) -> list[Document]:
@@ -141,11 +86,11 @@ def displayed_document(node: Node, search_id: str, number: int) -> Document:
 def preview(node: Node, search_id: str, asked: Asked, number: int) -> Preview:
     """The beginning of a document's text, line by line, with the query's words marked."""
     with node._lock:
-        document, ranked = displayed_document(node, search_id, number), _ranked(node, asked)
-        if ranked is None:
+        document, found = displayed_document(node, search_id, number), node.listed(asked.text)
+        if found is None:
             raise InputError("there is no index any more; index again")
-        text = ranked.reader.store.text(number)
-        words = presentation.words_to_mark(ranked.reader.store, ranked.query, ranked.found)
+        store = found.reader.store
+        text, words = store.text(number), presentation.words_to_mark(store, found.query, found.ranking)
         lines = (_printable_line(line) for line in text[:PREVIEW].splitlines())
         return Preview(document, tuple(highlighted(line, words) for line in lines), len(text) <= PREVIEW)
 
@@ -228,17 +173,12 @@ def _rows(node: Node, statement: str, *values: int) -> list[tuple]:  # type: ign
 
 def remove(node: Node, root: str) -> None:
     """Stops searching a folder, and erases what the node has of it, pins included."""
-    with node._lock:
-        node.remove(root)
-        pins.erase(node._log, [root], folders=[root])
+    node.remove(root)
 
 
 def exclude(node: Node, rules: list[str]) -> None:
     """Adds exclusions, and erases what the node has of what they fit, pins included."""
-    with node._lock:
-        node.exclude(rules)
-        checked, known = Rules(node.settings), {one.document for one in pins.every(node._log)}
-        pins.erase(node._log, [key for key in known if checked.verdict(memory.split_key(key)[0])])
+    node.exclude(rules)
 
 
 def delete_everything_searched(node: Node) -> int:
@@ -276,6 +216,4 @@ def _size(file: Path) -> int | None:
 
 def forget(node: Node) -> None:
     """Erases everything that the node has."""
-    with node._lock:
-        pins.erase_all(node._log)
-        node.forget()
+    node.forget()
