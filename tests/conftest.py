@@ -23,6 +23,11 @@ def _real_data_folder() -> Path | None:
 _REAL = _real_data_folder()
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Bytes do not name a test: compressed ones hold the time, and workers must collect the same names."""
+    return argname if isinstance(val, bytes) else None
+
+
 @pytest.fixture
 def real_data(monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder with the real data sets; FOLTR_DATA points to it."""
