@@ -74,7 +74,7 @@ def test_a_card_of_the_lab_says_what_a_deployed_run_would_be_worth_and_why_this_
     "privacy",
     [
         {"servers": 2, "trust": "local"}, {"servers": 2, "secure_aggregation": False},
-        {"servers": 2, "secure_aggregation": "execute"}, {"servers": 2, "adaptive": 0.5},
+        {"servers": 2, "adaptive": 0.5},
     ],
     ids=str,
 )  # fmt: skip

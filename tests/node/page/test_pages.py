@@ -33,6 +33,17 @@ def test_the_query_is_in_address_title_and_box(browser_client):
     assert "<mark>json</mark>" in text
 
 
+def test_an_empty_list_looks_again_while_files_are_to_be_read(browser_client, home):
+    assert "every 2s" not in listed(browser_client, q="xylophonist")
+    (index,) = home.glob("cache/index-*/index.sqlite")
+    with contextlib.closing(sqlite3.connect(index)) as connection:
+        connection.execute("UPDATE files SET state = 'waiting' WHERE id = (SELECT min(id) FROM files)")
+        connection.commit()
+    text = listed(browser_client, q="xylophonist")
+    assert "1 file is still to be" in text
+    assert 'hx-trigger="every 2s"' in text
+
+
 def test_the_same_query_gives_the_same_bytes(browser_client):
     assert listed(browser_client, q="thread") == listed(browser_client, q="thread")
 

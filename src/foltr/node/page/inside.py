@@ -154,6 +154,12 @@ def reasons(node: Node) -> list[tuple[str, str, int]]:
     )]  # fmt: skip
 
 
+def waiting(node: Node) -> int:
+    """Files that are known and not read yet."""
+    found = _rows(node, "SELECT count(*) FROM files WHERE state = 'waiting'")
+    return int(found[0][0]) if found else 0
+
+
 def problems(node: Node, limit: int = 200) -> list[Problem]:
     """Files that could not be read, and those that were skipped."""
     rows = _rows(

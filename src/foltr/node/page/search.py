@@ -63,6 +63,7 @@ class ListView(NamedTuple):
     dropped: list[Filter]  # for an empty list: queries without one of the filters that find something
     summary: str
     more: int | None  # rows to ask for next
+    waiting: int = 0  # for an empty list: files that are not read yet
 
 
 def asked_of(text: str, sort: str = "", rows: int = ROWS) -> Asked:
@@ -92,7 +93,8 @@ def view_of(node: Node, asked: Asked, results: Results) -> ListView:
     dropped = [] if rows else [one for one in chosen if inside.search(node, Asked(one.query, limit=1)).rows]
     shown = len(rows)
     more = min(MOST_ROWS, shown + 10) if shown < min(results.total, MOST_ROWS) else None
-    return ListView(asked, results, rows, chosen, dropped, _count(results, asked), more)
+    waiting = 0 if rows else inside.waiting(node)
+    return ListView(asked, results, rows, chosen, dropped, _count(results, asked), more, waiting)
 
 
 def filters(node: Node, asked: Asked) -> list[FilterGroup]:
