@@ -53,7 +53,7 @@ def test_a_spec_that_only_names_its_data_is_fpdgd_without_privacy_as_published()
             "searches_per_day": 10.0,
             "rate_spread": 1.0,
             "day_rhythm": 0.8,
-                "groups": 1,
+            "groups": 1,
         },
         "privacy": {"kind": "none"},
         "runs": {"seeds": 1, "first_seed": 1, "evaluate_every": None},
