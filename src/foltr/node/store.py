@@ -24,6 +24,7 @@ from foltr.types import Array
 
 _AT_ONCE = 500  # numbers in one statement
 _DAY = 86400.0
+_REMEMBERED = 64  # terms; one of a single letter has 100 kB
 
 
 class Document(NamedTuple):
@@ -59,6 +60,7 @@ class Store:
         self.analysis = TextAnalysis(language=self.meta("language", "english"))
         self.stop_count = len(text_analysis.stop_words(self.analysis.language))
         self.statistics = Statistics(self.stop_count)
+        self._terms: dict[tuple[text_analysis.QueryWord, ...], Term] = {}  # of this generation
 
     def close(self) -> None:
         self.connection.close()
@@ -77,6 +79,7 @@ class Store:
         generation = self.generation
         if generation != self._seen:
             self.statistics.refresh(self.connection)
+            self._terms.clear()
             self._seen = generation
         return generation
 
@@ -90,10 +93,18 @@ class Store:
         self.refresh()
         collection = self.collection()
         distinct, order = text_analysis.by_term(text_analysis.query_words(text, self.analysis, prefix=prefix))
-        terms = tuple(self._term(forms, collection) for forms in distinct)
+        terms = tuple(self._known_term(tuple(forms), collection) for forms in distinct)
         return QueryText(terms, np.array(order, np.int64), text_analysis.fold(text))
 
-    def _term(self, forms: list[text_analysis.QueryWord], collection: Collection) -> Term:
+    def _known_term(self, forms: tuple[text_analysis.QueryWord, ...], collection: Collection) -> Term:
+        """While somebody types, all words but the last stay the same, and first letters come again."""
+        if forms not in self._terms:
+            if len(self._terms) >= _REMEMBERED:
+                self._terms.pop(next(iter(self._terms)))  # the oldest
+            self._terms[forms] = self._term(forms, collection)
+        return self._terms[forms]
+
+    def _term(self, forms: tuple[text_analysis.QueryWord, ...], collection: Collection) -> Term:
         """One term from the query's words that have its stem. Its frequencies are exact for one stem. For several they
         are sums, at most the number of documents: a document with two of the stems counts twice, which only makes a
         short beginning weigh less."""
