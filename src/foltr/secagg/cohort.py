@@ -1,6 +1,6 @@
 """A small random cohort that no server and no client can choose: commit, close, reveal, strike.
 
-Up to 1,000 clients a cohort is the registry, above that its halves take turns (`messages.cohort_of`): all colluders are
+Up to 1,000 clients a cohort is the registry, above that its halves alternate (`messages.cohort_of`): all colluders are
 counted into the half, so nothing has to be random. Only where a half would be smaller than three times the colluders
 is a cohort drawn by lot (`needs_lot`). Its order is the hash of one secret value of every registered client:
 

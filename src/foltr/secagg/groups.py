@@ -5,7 +5,7 @@ He, Karimireddy and Jaggi, "Secure Byzantine-robust machine learning" (2020), in
 of clients. L liars spoil at most L groups, so a median or trimmed mean of 2 L + 1 or more groups stays within the
 honest groups' range. Each client is in one group of a round, and the sum of its group is the only release about it.
 
-`assign` is the public function from a seed to the groups: everybody computes them, nobody is told. A seed that the
+`assign` is the public function from a seed to the groups: every party computes them itself. A seed that the
 server or a client can choose lets it gather its colluders around a victim, so the seed follows from commitments that
 were opened after the registry was closed: `seed_of` takes a beacon (`beacon` of the values of a draw by `cohort`; two
 aggregators use their coins).

@@ -1,7 +1,7 @@
 """How many honest vectors are in every sum that a client lets the server open, from public numbers alone.
 
 The server is malicious and works with up to the share `corrupt` of ALL registered clients, wherever they are asked.
-A cohort is the whole registry up to `LARGEST_COHORT` clients; above that, the two halves of the registry take turns and
+A cohort is the whole registry up to `LARGEST_COHORT` clients; above that, the two halves of the registry alternate and
 every colluder is counted into the half that is asked. A client demands that members and survivors number at least
 `min_clients`, so the colluders' vectors subtracted, `honest` vectors remain. Clients derive these numbers from their
 own registry; they never take them from a request.

@@ -8,7 +8,7 @@ tell the server something about it, so no refusal depends on data; a value that 
 The noise must fit as well. n clients, each with a share for h of them, add up to n clip and a noise of standard
 deviation z clip sqrt(n / h). `require_range` wants room for six standard deviations, once, when terms are agreed.
 
-Differs from the paper: the noise has room.
+Differs from the paper: the range of the ring includes the noise.
 """
 
 import math

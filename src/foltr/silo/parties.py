@@ -237,7 +237,7 @@ def divide_queries(corpus: Corpus, setup: Setup, *, seed: int) -> tuple[Array, A
 
 
 def spent(federation: SiloFederation) -> Spent:
-    """What the words of the worst document have spent; infinite where exact counts were told."""
+    """What the words of the worst document have spent; infinite where exact counts were released."""
     setup = federation.setup
     event = statistics_event(setup.statistics, setup.statistics_epsilon)
     figures = []
