@@ -113,7 +113,7 @@ def shape_of(terms: Terms, sizes: Guarantee, members: int) -> GraphShape:
 
 
 def cohort_of(known: Registry, sizes: Guarantee, round: int) -> frozenset[int]:
-    """The cohort of a round: everybody, or the two halves of a large registry alternately. The order is that of a hash; it need not be
+    """The cohort of a round: everybody, or in a large registry one half. The order is that of a hash; it need not be
     unpredictable, because every colluder is counted into either half. An odd one out waits for one round."""
     if len(known.clients) <= sizes.cohort:
         return frozenset(known.clients)
