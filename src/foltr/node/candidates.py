@@ -13,12 +13,10 @@ after a commit: an index that stopped in between is caught up from the generatio
 """
 
 import contextlib
-import math
 import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -27,21 +25,16 @@ import numpy as np
 
 from foltr.errors import StorageError
 from foltr.node import sequences
+from foltr.node.candidate_queries import SHORTEST_IN_BODIES, Queries, codes, schema
 from foltr.node.places import private_folder, private_json
 from foltr.node.store import Store
 from foltr.text.fields import FIELDS, QueryText, Term
-from foltr.text.memory_index import SHORTEST_BEGINNING
 from foltr.types import Array
 
-_ALPHABET = np.frombuffer(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_", np.uint8)
-_DIGITS = 5  # of 6 bits: numbers below 2^30
-_SHIFTS = 6 * np.arange(_DIGITS - 1, -1, -1)
 _HEAD_FIELDS = [FIELDS.index("title"), FIELDS.index("name")]
 _HEAP = 48_000_000  # bytes; more gives fewer segments to merge
 _AT_ONCE = 256  # documents read from the store
-_MAX_SCORED = 128  # completions of a beginning that are scored one by one; the others count alike
-_MAX_STEMS = 4096  # completions that are looked for at all, the most frequent ones
-_MAX_STEMS_SHORT = 512  # the same for one or two letters, after which somebody types on
+_ENOUGH = 100  # documents with a beginning in title or name: for one or two letters, bodies are not searched then
 _MORE_FOR_TIES = 50  # hits beyond the list, so that documents of equal scores do not depend on the order of segments
 _MAX_DELETED = 0.2  # share of documents in the index that were deleted; more: it is rebuilt
 
@@ -61,6 +54,7 @@ class Candidates:
         self.cache, self.write = cache, write
         self._writer: Any = None
         self._index: Any = None
+        self._queries = Queries()
         self.stamp: Stamp | None = None
         self._reopen()
 
@@ -211,60 +205,45 @@ class Candidates:
             self._reopen()
         if self._index is None or (allowed is not None and not len(allowed)):
             return []
-        lists = [_query(store, query, "stem", must, must_not)]
-        if any(len(stems_of(store, term)) > 1 for term in query.terms):
-            lists.append(_query(store, query, "head", must, must_not))
-        found = [self._top(one, top_k, allowed) for one in lists if one is not None]
-        return _merged(found, top_k)
+        searcher = self._index.searcher()
 
-    def _top(self, query: Any, top_k: int, allowed: Array | None) -> list[int]:
-        searcher, limit = self._index.searcher(), top_k
-        while True:
-            hits = searcher.search(query, limit + _MORE_FOR_TIES, count=False).hits
-            numbers = np.array(searcher.fast_field_values("id", [address for _, address in hits]), np.int64)
-            scores = np.array([score for score, _ in hits], np.float64)
-            numbers = numbers[np.lexsort((numbers, -scores))]  # equal scores: by number
-            if allowed is not None:
-                numbers = numbers[np.isin(numbers, allowed)]
-            if len(numbers) >= top_k or len(hits) < limit + _MORE_FOR_TIES:
-                return [int(number) for number in numbers[:top_k]]
-            limit *= 8
+        def top(field: str, *, rare: bool) -> Array:
+            asked = self._queries.query(store, query, field, must, must_not, rare=rare)
+            return _top(searcher, asked, top_k, allowed)
+
+        if not self._queries.has_several_stems(store, query):
+            return _merged([top("stem", rare=True)], top_k)
+        heads = top("head", rare=True)
+        if len(heads) >= _ENOUGH and len(query.terms) == 1 and len(query.terms[0].text) < SHORTEST_IN_BODIES:
+            return _merged([heads], top_k)
+        found = top("stem", rare=False)
+        if len(found) < top_k and self._queries.has_rare_stems(store, query):
+            found = top("stem", rare=True)
+        return _merged([found, heads], top_k)
 
 
-def stems_of(store: Store, term: Term) -> Array:
-    """The stems of a term's words, rising."""
-    stems = store.statistics.stem_of[term.words]
-    if not len(stems):
-        return stems
-    there = np.zeros(int(stems.max()) + 1, bool)  # ten times faster than sorting the words of one letter
-    there[stems] = True
-    return np.flatnonzero(there)
-
-
-def codes(numbers: Array) -> str:
-    """Numbers as text of fixed width, separated by spaces."""
-    text = np.full((len(numbers), _DIGITS + 1), ord(" "), np.uint8)
-    text[:, :_DIGITS] = _ALPHABET[(np.asarray(numbers, np.int64)[:, None] >> _SHIFTS) & 63]
-    return text.tobytes().decode("ascii")
+def _top(searcher: Any, query: Any, top_k: int, allowed: Array | None) -> Array:
+    """[m] numbers of the best documents, m at most top_k."""
+    limit = top_k
+    while query is not None:
+        hits = searcher.search(query, limit + _MORE_FOR_TIES, count=False).hits
+        numbers = np.array(searcher.fast_field_values("id", [address for _, address in hits]), np.int64)
+        scores = np.array([score for score, _ in hits], np.float64)
+        numbers = numbers[np.lexsort((numbers, -scores))]  # equal scores: by number
+        if allowed is not None:
+            numbers = numbers[np.isin(numbers, allowed)]
+        if len(numbers) >= top_k or len(hits) < limit + _MORE_FOR_TIES:
+            return numbers[:top_k]
+        limit *= 8
+    return np.empty(0, np.int64)
 
 
 def _new_index(folder: Path) -> Any:
     import tantivy
 
-    index = tantivy.Index(_schema(), path=str(private_folder(folder)))
+    index = tantivy.Index(schema(), path=str(private_folder(folder)))
     index.config_reader("manual")
     return index
-
-
-@lru_cache(maxsize=1)
-def _schema() -> Any:
-    import tantivy
-
-    builder = tantivy.SchemaBuilder()
-    builder.add_integer_field("id", indexed=True, fast=True)
-    for field, option in (("stem", "freq"), ("head", "freq"), ("stop", "basic")):
-        builder.add_text_field(field, tokenizer_name="whitespace", index_option=option)
-    return builder.build()
 
 
 def _read_stamp(path: Path) -> Stamp | None:
@@ -291,74 +270,11 @@ def _documents(store: Store, after: int, until: int) -> Iterator[tuple[int, Arra
         last = rows[-1][0]
 
 
-def _query(store: Store, query: QueryText, field: str, must: Sequence[Term], must_not: Sequence[Term]) -> Any:
-    import tantivy
-
-    parts = [(tantivy.Occur.Should, part) for term in query.terms for part in _parts(store, term, field)]
-    if not parts and not must:
-        return None
-    scored = tantivy.Query.boolean_query(parts) if parts else tantivy.Query.all_query()
-    required = [(tantivy.Occur.Must, scored)]
-    for occur, terms in ((tantivy.Occur.Must, must), (tantivy.Occur.MustNot, must_not)):
-        required += [(occur, one) for one in (_any_of(store, term) for term in terms)]
-    return tantivy.Query.boolean_query(required) if len(required) > 1 else scored
-
-
-def _parts(store: Store, term: Term, field: str) -> Iterator[Any]:
-    """The queries of one term, to be added up. Several stems count as one term: each gets the weight of all of them,
-    since a rare completion is no better than a frequent one."""
-    import tantivy
-
-    schema, make = _schema(), tantivy.Query
-    stop, stems = _split(store, term)
-    if len(stop):
-        yield make.term_set_query(schema, "stop", codes(stop).split())
-    if len(stems) == 1:
-        yield make.term_query(schema, field, codes(stems)[:-1], "freq")
-        return
-    if not len(stems):
-        return
-    frequency = store.statistics.document_frequency[stems]
-    documents = max(store.collection().documents, int(frequency.max()), 1)
-    whole = _idf(min(int(frequency.sum()), documents), documents)
-    most = _MAX_STEMS if len(term.text) >= SHORTEST_BEGINNING else _MAX_STEMS_SHORT
-    order = np.argsort(-frequency, kind="stable")[:most]
-    names = codes(stems[order]).split()
-    for name, own in zip(names[:_MAX_SCORED], frequency[order[:_MAX_SCORED]], strict=True):
-        one = make.term_query(schema, field, name, "freq")
-        yield make.boost_query(one, whole / _idf(int(own), documents))
-    if len(names) > _MAX_SCORED:
-        yield make.const_score_query(make.term_set_query(schema, field, names[_MAX_SCORED:]), whole)
-
-
-def _any_of(store: Store, term: Term) -> Any:
-    """Documents with an occurrence of a term, without a score."""
-    import tantivy
-
-    stop, stems = _split(store, term)
-    schema, make = _schema(), tantivy.Query
-    fields = (("stem", stems), ("stop", stop))
-    sets = [make.term_set_query(schema, field, codes(some).split()) for field, some in fields if len(some)]
-    if not sets:
-        return make.empty_query()
-    return make.const_score_query(make.boolean_query([(tantivy.Occur.Should, one) for one in sets]), 0.0)
-
-
-def _split(store: Store, term: Term) -> tuple[Array, Array]:
-    """The stop words and the other stems of a term."""
-    stems = stems_of(store, term)
-    return stems[stems < store.stop_count], stems[stems >= store.stop_count]
-
-
-def _idf(frequency: int, documents: int) -> float:
-    return math.log(1.0 + (documents - frequency + 0.5) / (frequency + 0.5))
-
-
-def _merged(lists: list[list[int]], top_k: int) -> list[int]:
+def _merged(lists: list[Array], top_k: int) -> list[int]:
     """Several lists in turn, each document once."""
-    found: dict[int, None] = {}
-    for place in range(max(map(len, lists), default=0)):
-        for one in lists:
-            if place < len(one):
-                found.setdefault(one[place])
-    return list(found)[:top_k]
+    turns = np.full((max(map(len, lists), default=0), len(lists)), -1, np.int64)
+    for column, one in enumerate(lists):
+        turns[: len(one), column] = one
+    every = turns[turns >= 0]
+    first = np.sort(np.unique(every, return_index=True)[1])
+    return every[first][:top_k].tolist()  # type: ignore[no-any-return]

@@ -59,18 +59,21 @@ class Matcher(NamedTuple):
     stem: Stem
     fold: Fold
     known: dict[str, int | None]  # word -> its term
+    runs: dict[str, tuple[int, int] | None]  # letters from a place on -> how many are a word, and its term
 
 
 def matcher(terms: Sequence[Wanted], *, stem: Stem, fold: Fold) -> Matcher:
     heads = {_head(stem) for one in terms for stem in (*one.stems, one.beginning) if stem}
-    return Matcher(tuple(terms), tuple(sorted(heads)), stem, fold, {})
+    return Matcher(tuple(terms), tuple(sorted(heads)), stem, fold, {}, {})
 
 
 def best_snippet(text: str, words: Matcher, *, width: int = WIDTH) -> Snippet:
     """The passage with the most of the query's weight; the beginning where no word occurs."""
     best, chosen = -1.0, text[: 2 * width]
     for chunk in _chunks(text):
-        hits = find_hits(chunk, words)
+        hits = _plain_hits(chunk, words)
+        if len({hit.term for hit in hits}) < len(words.terms):
+            hits = find_hits(chunk, words)
         worth, start = _best_window(hits, words, width)
         if worth > best:
             best, chosen = worth, _passage(chunk, start, width)
@@ -90,11 +93,11 @@ def highlighted(text: str, words: Matcher) -> Snippet:
 
 def find_hits(text: str, words: Matcher) -> list[Hit]:
     """Occurrences in order of place."""
-    lowered = _lowered(text)
-    found = [hit for head in words.heads for at in _starts(lowered, head) for hit in _ascii_hits(text, at, words)]
+    found = _plain_hits(text, words)
     if not text.isascii():
         found += [hit for run in _other_runs(text) for hit in _folded_hits(run, words)]
-    return sorted(set(found))
+        return sorted(set(found))
+    return found
 
 
 def printable(text: str) -> str:
@@ -128,7 +131,8 @@ def _chunks(text: str) -> Iterator[str]:
         start = max(0, number * _CHUNK - WIDTH)
         if start and number * _CHUNK >= len(text):
             return
-        yield unicodedata.normalize("NFC", text[start : (number + 1) * _CHUNK])
+        chunk = text[start : (number + 1) * _CHUNK]
+        yield chunk if chunk.isascii() else unicodedata.normalize("NFC", chunk)
 
 
 def _lowered(text: str) -> str:
@@ -139,28 +143,34 @@ def _lowered(text: str) -> str:
     return "".join(small if len(small := letter.lower()) == 1 else letter for letter in text)
 
 
-def _starts(lowered: str, head: str) -> Iterator[int]:
+def _plain_hits(text: str, words: Matcher) -> list[Hit]:
+    """Those of ASCII letters. Looking for the others takes as long again."""
+    lowered = _lowered(text)
+    return sorted({hit for head in words.heads for hit in _ascii_hits(text, lowered, head, words)})
+
+
+def _ascii_hits(text: str, lowered: str, head: str, words: Matcher) -> Iterator[Hit]:
+    """Words that begin with a head: after a sign that is no letter, or as a part of camelCase."""
     at = lowered.find(head)
     for _ in range(_MAX_HITS):
         if at < 0:
             return
-        yield at
+        if not at or not text[at - 1].isalnum() or (text[at].isupper() and not text[at - 1].isupper()):
+            match = _LETTERS.match(text, at)
+            found = _word_at_start(match[0], words) if match else None
+            if found is not None:
+                yield Hit(at, at + found[0], found[1])
         at = lowered.find(head, at + 1)
 
 
-def _ascii_hits(text: str, start: int, words: Matcher) -> Iterator[Hit]:
-    """The word that begins at a place, if one does: after a sign that is no letter, or as a part of camelCase."""
-    if start and text[start - 1].isalnum() and not (text[start].isupper() and not text[start - 1].isupper()):
-        return
-    match = _LETTERS.match(text, start)
-    if match is None or not match[0].isascii():
-        return
-    run, part = match[0], _PART.match(match[0])
-    for form in (part[0], run) if part and part[0] != run else (run,):
-        term = _term_of(form, words)
-        if term is not None:
-            yield Hit(start, start + len(form), term)
-            return
+def _word_at_start(run: str, words: Matcher) -> tuple[int, int] | None:
+    """Length and term of the word that a run of letters is, or begins with."""
+    if run not in words.runs:
+        part = _PART.match(run) if run.isascii() else None
+        forms = (part[0], run) if part and part[0] != run else (run,) if run.isascii() else ()
+        terms = ((len(form), _term_of(form, words)) for form in forms)
+        words.runs[run] = next(((length, term) for length, term in terms if term is not None), None)
+    return words.runs[run]
 
 
 def _other_runs(text: str) -> Iterator[re.Match[str]]:
@@ -216,14 +226,19 @@ def _computed_term(word: str, words: Matcher) -> int | None:
 def _best_window(hits: list[Hit], words: Matcher, width: int) -> tuple[float, int]:
     """Worth and start of the best passage: the weight of the distinct terms, then how many words it has."""
     best, start, first = 0.0, 0, 0
-    counts: dict[int, int] = {}
-    for hit in hits:
-        counts[hit.term] = counts.get(hit.term, 0) + 1
-        while hits[first] is not hit and hit.end - hits[first].start > width - _LOOK_BACK:
-            counts[hits[first].term] -= 1
+    counts = [0] * len(words.terms)
+    present, worths = 0, {0: 0.0}  # a bit for each term; the weight of such sets
+    for place, hit in enumerate(hits):
+        counts[hit.term] += 1
+        present |= 1 << hit.term
+        while first < place and hit.end - hits[first].start > width - _LOOK_BACK:
+            left = hits[first].term
+            counts[left] -= 1
+            present &= ~(1 << left) if not counts[left] else -1
             first += 1
-        present = [words.terms[term].weight for term, count in counts.items() if count]
-        worth = sum(present) + 1e-3 * min(sum(counts.values()), 10)
+        if present not in worths:
+            worths[present] = sum(one.weight for term, one in enumerate(words.terms) if present >> term & 1)
+        worth = worths[present] + 1e-3 * min(place - first + 1, 10)
         if worth > best:
             best, start = worth, hits[first].start
     return best, start

@@ -108,11 +108,11 @@ class Store:
         """One term from the query's words that have its stem. Its frequencies are exact for one stem. For several they
         are sums, at most the number of documents: a document with two of the stems counts twice, which only makes a
         short beginning weigh less."""
-        completions = {word.text: vocabulary.completions(self.connection, word.text) for word in forms}
-        stems = np.unique(np.concatenate([self._stems(word, completions[word.text][1]) for word in forms]))
         counts = self.statistics
+        completions = {word.text: self._completions(word.text) for word in forms}
+        stems = np.unique(np.concatenate([self._stems(word, completions[word.text]) for word in forms]))
         stems = stems[stems < len(counts.document_frequency)].astype(np.int64)
-        begun = [completions[word.text][0] for word in forms if len(word.text) >= SHORTEST_BEGINNING]
+        begun = [completions[word.text] for word in forms if len(word.text) >= SHORTEST_BEGINNING]
         return Term(
             text=next((word.text for word in forms if word.prefix), forms[0].stems[0]),
             repeats=len(forms),
@@ -123,8 +123,15 @@ class Store:
             beginning=np.unique(np.concatenate([np.zeros(0, np.int32), *begun])),
         )
 
-    def _stems(self, word: text_analysis.QueryWord, completed: Array) -> Array:
+    def _completions(self, beginning: str) -> Array:
+        """Words in use that begin with a text; another process may have added some that are not counted yet."""
+        found = vocabulary.completions(self.connection, beginning)
+        found = found[found < len(self.statistics.stem_of)]
+        return found[self.statistics.stem_of[found] >= 0]
+
+    def _stems(self, word: text_analysis.QueryWord, completions: Array) -> Array:
         """Numbers of the stems that are an occurrence of a query's word; stop words only in a query of stop words."""
+        completed = self.statistics.stem_of[completions]
         found = [vocabulary.stem_number(self.connection, stem) for stem in word.stems]
         stems = np.array([number for number in found if number is not None], np.int32)
         if word.prefix:

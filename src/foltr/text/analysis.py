@@ -133,13 +133,15 @@ def query_words(text: str, analysis: TextAnalysis = ENGLISH, *, prefix: bool = F
     """The words of a query that count: without stop words, unless it consists of them.
 
     With `prefix` the last token may be unfinished, unless white space follows it: a compound and its last part are
-    beginnings then. A stop word at the end counts too, since it may become another word.
+    beginnings then. A stop word at the end counts too, since it may become another word. One letter after other words
+    stands for itself ("vitamin c"): as a beginning it would fit every text.
     """
     parts = [_asked(token) for token in tokens(text)]
     every = [word for part in parts for word in part]
     unfinished: set[int] = set()
     if prefix and every and not text[-1].isspace():
-        unfinished = {len(every) - 1, len(every) - len(parts[-1])}
+        ends = {len(every) - 1, len(every) - len(parts[-1])}
+        unfinished = {place for place in ends if len(every[place]) > 1 or len(every) == 1}
     stop = _stop_set(analysis.language) if analysis.stop else frozenset()
     only_stop = all(word in stop for word in every)
     return [

@@ -98,7 +98,9 @@ def already_running(places: Places, port: int) -> Serving | None:
 
 def _bound(host: str, port: int) -> socket.socket:
     name = "::1" if host == "::1" else "127.0.0.1"
-    listening = socket.socket(LOOPBACK[host], socket.SOCK_STREAM)
+    # asyncio switches Nagle's algorithm off only where the protocol is named; with it an answer may wait 40 ms for an
+    # acknowledgement of its headers
+    listening = socket.socket(LOOPBACK[host], socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((name, port))

@@ -94,6 +94,13 @@
     say(shown ? shown.textContent : "The node could not answer.");
   });
 
+  // ---- what a row shows on demand: the page that it links to, loaded in place of the link
+
+  results.addEventListener("toggle", (event) => {
+    const link = event.target.open && event.target.querySelector(".loaded > a");
+    if (link) htmx.ajax("GET", link.getAttribute("href"), { target: link.parentElement, swap: "innerHTML" });
+  }, true);
+
   // ---- a settled list is logged
 
   let timer = 0;
