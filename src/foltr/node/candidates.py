@@ -277,4 +277,4 @@ def _merged(lists: list[Array], top_k: int) -> list[int]:
         turns[: len(one), column] = one
     every = turns[turns >= 0]
     first = np.sort(np.unique(every, return_index=True)[1])
-    return every[first][:top_k].tolist()  # type: ignore[no-any-return]
+    return every[first][:top_k].tolist()

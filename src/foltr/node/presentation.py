@@ -60,7 +60,7 @@ def _row(reader: Reader, ranking: Ranking, page: Page, words: Matcher, place: in
         part=document.part,
         kind=document.kind,
         date=document.date,
-        snippet=best_snippet(reader.store.text(document.id), words),
+        snippet=best_snippet(reader.text(document.id), words),
         title_highlights=title.highlights,
         reason=reason(
             dict(zip(NAMES, page.raw[place].tolist(), strict=True)),

@@ -184,15 +184,17 @@ def is_there(document: Document) -> bool:
 
 def _admit(reader: Reader, query: Query, asked: QueryText, ids: Sequence[int]) -> _Admitted:
     """Documents that exist and satisfy the conditions; their words are read and looked through block by block."""
-    documents = [one for one in reader.store.documents(ids) if is_there(one)]
+    documents = [one for one in reader.documents(ids) if is_there(one)]
     parts, start = [_Admitted([], occurrences.joined([], len(asked.terms)))], 0
-    for tokens in reader.blocks([one.id for one in documents]):
+    stop_words = bool(query.conditions) or reader.has_stop_words(asked)
+    stop_count = reader.store.stop_count if stop_words else 0
+    for tokens in reader.blocks([one.id for one in documents], stop_words=stop_words):
         here = documents[start : start + len(tokens.offsets) // len(FIELDS)]
         start += len(here)
         if query.conditions:
             rows = np.flatnonzero(satisfied(query.conditions, here, tokens, reader.words()))
             here, tokens = [here[row] for row in rows], _chosen(tokens, rows)
-        parts.append(_Admitted(here, occurrences.find(asked, tokens, reader.store.stop_count)))
+        parts.append(_Admitted(here, occurrences.find(asked, tokens, stop_count)))
     return _joined(parts)
 
 

@@ -4,7 +4,7 @@ import math
 import os
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -12,15 +12,44 @@ from foltr.node import memory, vocabulary
 from foltr.node.candidates import Candidates
 from foltr.node.conditions import Words, field_check, seconds_of
 from foltr.node.query import Clause, Query
-from foltr.node.sequences import joined
+from foltr.node.sequences import joined, without_stop_words
 from foltr.node.spelling import Vocabulary
-from foltr.node.store import Store
+from foltr.node.store import Document, Store
 from foltr.text import analysis
 from foltr.text.fields import Collection, QueryText, Term, Tokens
 from foltr.types import Array
 
-_MAX_HELD = 2_000_000  # words: 8 MB
+_MAX_HELD_WORDS = 2_000_000  # 8 MB
+_MAX_HELD_CHARACTERS = 4_000_000
+_MAX_HELD_DOCUMENTS = 2_000
 MAX_BLOCK = 500_000  # words that are looked through at a time
+
+Held = TypeVar("Held")
+
+
+class _Recent(Generic[Held]):
+    """What was read last, up to a total size: a query that is typed on asks for most of it again."""
+
+    def __init__(self, largest: int) -> None:
+        self._largest, self._total = largest, 0
+        self._held: OrderedDict[Any, tuple[Held, int]] = OrderedDict()
+
+    def get(self, key: Any) -> Held | None:
+        if key not in self._held:
+            return None
+        self._held.move_to_end(key)
+        return self._held[key][0]
+
+    def put(self, key: Any, value: Held, size: int) -> None:
+        self._held[key] = value, size
+        self._total += size
+        while self._total > self._largest and len(self._held) > 1:
+            _, (_, freed) = self._held.popitem(last=False)
+            self._total -= freed
+
+    def clear(self) -> None:
+        self._held.clear()
+        self._total = 0
 
 
 class _Described(NamedTuple):
@@ -40,9 +69,11 @@ class Reader:
 
     def __init__(self, store: Store, candidates: Candidates) -> None:
         self.store, self._candidates = store, candidates
-        self._sequences: OrderedDict[int, tuple[Array, Array]] = OrderedDict()
+        self._sequences: _Recent[tuple[Array, Array]] = _Recent(_MAX_HELD_WORDS)  # by document, and with stop words
+        self._texts: _Recent[str] = _Recent(_MAX_HELD_CHARACTERS)
+        self._documents: _Recent[Document] = _Recent(_MAX_HELD_DOCUMENTS)
+        self._documents_as_of = -1  # a number that SQLite changes with every change that somebody else makes
         self._last_allowed: tuple[Any, Array] | None = None
-        self._held = 0  # words in the sequences that are held
 
     def asked(self, query: Query) -> QueryText:
         """The terms of a query; alternatives of one word each are one term."""
@@ -71,34 +102,58 @@ class Reader:
             numbers = [number for number in numbers if number in known]
         return numbers[:top_k]
 
-    def blocks(self, ids: Sequence[int]) -> Iterator[Tokens]:
-        """Word sequences of consecutive documents, a bounded number of words at a time, at least one document. Those
-        of recent candidates are held, since a query that is typed on asks for them again."""
+    def documents(self, ids: Sequence[int]) -> list[Document]:
+        """What is shown of documents, in the order of the ids; those that are gone are left out."""
+        as_of = self.store.connection.execute("PRAGMA data_version").fetchone()[0]
+        if as_of != self._documents_as_of:
+            self._documents.clear()
+            self._documents_as_of = as_of
+        found = {number: self._documents.get(number) for number in map(int, ids)}
+        for one in self.store.documents([number for number, document in found.items() if document is None]):
+            found[one.id] = one
+            self._documents.put(one.id, one, 1)
+        return [document for document in found.values() if document is not None]
+
+    def text(self, document: int) -> str:
+        """The body of a document; empty if it is gone. A document whose text changes gets another number."""
+        found = self._texts.get(document)
+        if found is None:
+            found = self.store.text(document)
+            self._texts.put(document, found, len(found))
+        return found
+
+    def has_stop_words(self, asked: QueryText) -> bool:
+        """Whether stop words are occurrences of a query's terms, or begin as they do."""
+        numbers = [words[0] for term in asked.terms for words in (term.words, term.beginning) if len(words)]
+        return any(number < self.store.stop_count for number in numbers)
+
+    def blocks(self, ids: Sequence[int], *, stop_words: bool = True) -> Iterator[Tokens]:
+        """Word sequences of consecutive documents, a bounded number of words at a time, at least one document."""
         numbers = [int(one) for one in ids]
-        sizes = self.store.sequence_sizes([one for one in numbers if one not in self._sequences])
-        sizes |= {one: len(self._sequences[one][0]) for one in numbers if one in self._sequences}
+        held = {one: self._sequences.get((one, stop_words)) for one in numbers}
+        sizes = self.store.sequence_sizes([number for number, one in held.items() if one is None])
+        sizes |= {number: len(one[0]) for number, one in held.items() if one is not None}
         start = words = 0
         for place, number in enumerate(numbers):
             size = sizes.get(number, 0)
             if words + size > MAX_BLOCK and place > start:
-                yield joined(self._held_sequences(numbers[start:place]))
+                yield joined(self._read(numbers[start:place], held, stop_words=stop_words))
                 start, words = place, 0
             words += size
         if numbers:
-            yield joined(self._held_sequences(numbers[start:]))
+            yield joined(self._read(numbers[start:], held, stop_words=stop_words))
 
-    def _held_sequences(self, numbers: list[int]) -> list[tuple[Array, Array]]:
-        missing = [one for one in numbers if one not in self._sequences]
-        for number, (words, lengths) in zip(missing, self.store.sequences(missing), strict=True):
-            self._sequences[number] = words, lengths
-            self._held += len(words)
-        found = [self._sequences[one] for one in numbers]
-        for one in numbers:
-            self._sequences.move_to_end(one)
-        while self._held > _MAX_HELD and len(self._sequences) > 1:
-            _, (words, _) = self._sequences.popitem(last=False)
-            self._held -= len(words)
-        return found
+    def _read(
+        self, numbers: list[int], held: dict[int, tuple[Array, Array] | None], *, stop_words: bool
+    ) -> Iterator[tuple[Array, Array]]:
+        missing = [number for number in numbers if held[number] is None]
+        read = dict(zip(missing, self.store.sequences(missing), strict=True))
+        for number in numbers:
+            one = held[number]
+            if one is None:
+                one = read[number] if stop_words else without_stop_words(*read[number], self.store.stop_count)
+                self._sequences.put((number, stop_words), one, len(one[0]))
+            yield one
 
     def documents_of(self, key: str) -> list[int]:
         """The number of a document by its key; none when it is not indexed."""
