@@ -1,8 +1,8 @@
 """Every mutant of the protocol is caught by the model, and its report names the attack."""
 
 import pytest
-from mutants import PAIRS, SINGLE, Mutant, always, applied
-from search import search
+from mutants import PAIRS, SINGLE, STAGED, Mutant, always, applied
+from search import judged, search
 
 from foltr.secagg import rules
 
@@ -21,6 +21,16 @@ def test_a_mutant_is_caught(name):
 def test_the_protocol_is_not(name):
     """In the same federation, with all checks in place."""
     assert search(MUTANTS[name].world).leak is None
+
+
+@pytest.mark.parametrize("name", STAGED)
+def test_a_staged_attack_works_on_the_mutant_only(name):
+    mutant, paths = STAGED[name]
+    with applied(mutant) as weakened:
+        _, leak = judged(weakened, paths())
+    assert leak is not None
+    assert leak.clients == ((5,),)
+    assert judged(mutant.world, paths()) == (False, None)
 
 
 @pytest.mark.parametrize("only", [0, 1])
