@@ -35,18 +35,22 @@ def answers_twice(stage: str) -> Callable[[int, int], bool]:
     return lambda asked, answered: asked in (answered, place)
 
 
-def _lower_threshold(real: World) -> World:
-    shapes = tuple(shape and shape._replace(threshold=shape.threshold - 1) for shape in real.shapes)
-    return real._replace(shapes=shapes)
+def with_threshold(real: World, threshold: int) -> World:
+    return real._replace(shapes=tuple(shape and shape._replace(threshold=threshold) for shape in real.shapes))
 
 
-def _sum_of_three(real: World) -> World:
-    """Sizes from the list of members that the server sends, not from the registry: any three are enough."""
+def sums_of_three(real: World) -> World:
+    """The smallest sum from the list of members that the server sends; certificates still count the cohort."""
     shapes = tuple(
         shape or (real.shapes[-1]._replace(degree=members - 1, threshold=members - 1) if members > 1 else None)
         for members, shape in enumerate(real.shapes)
     )
     return real._replace(shapes=shapes, sizes=real.sizes._replace(min_clients=3))
+
+
+def _all_sizes_of_three(real: World) -> World:
+    found = sums_of_three(real)
+    return found._replace(sizes=found.sizes._replace(cohort=3))
 
 
 FIVE = world(5, dropouts=0, corrupt=0.1, roots=4)  # all five survive, four honest in the sum
@@ -136,18 +140,18 @@ SINGLE: dict[str, Mutant] = {
         FIVE,
     ),
     "threshold": Mutant(
-        "2 t > k + c (graph): one lower",
-        "two groups of honest neighbours, both with the colluders' help, open both secrets of a client",
+        "2 t > k + c (graph): as few shares as there are colluders",
+        "the colluders open both secrets of a client by themselves",
         (),
         FIVE_LESS_ONE,
-        _lower_threshold,
+        lambda real: with_threshold(real, real.sizes.colluders),
     ),
     "sizes": Mutant(
-        "the smallest sum follows from the registry (guarantee), not from the request: any three",
+        "the cohort and the smallest sum follow from the registry (guarantee), not from the request: any three",
         "rounds as small as the server likes, in the end one victim and two colluders",
         (),
         SIX_TWO_COLLUDERS,
-        _sum_of_three,
+        _all_sizes_of_three,
     ),
 }
 

@@ -1,7 +1,7 @@
 """Every mutant of the protocol is caught by the model, and its report names the attack."""
 
 import pytest
-from mutants import PAIRS, SINGLE, STAGED, Mutant, always, applied
+from mutants import PAIRS, SINGLE, STAGED, Mutant, always, applied, sums_of_three, with_threshold
 from search import judged, search
 
 from foltr.secagg import rules
@@ -45,6 +45,14 @@ def test_checks_that_another_one_covers_where_all_are_neighbours(name, federatio
     mutant = Mutant(name, "none", ((rules, name, always),), MUTANTS[federation].world)
     with applied(mutant) as weakened:
         assert search(weakened).leak is None
+
+
+def test_one_claim_covers_a_lower_threshold_and_a_smaller_sum_where_all_are_neighbours():
+    """Honest clients that open shares of one claim open the same secret; three of six cannot sign for a majority."""
+    five, six = MUTANTS["threshold"].world, MUTANTS["sizes"].world
+    assert five.shapes[5].threshold == 3
+    assert search(with_threshold(five, 2)).leak is None
+    assert search(sums_of_three(six)).leak is None
 
 
 @pytest.mark.parametrize("name", ["proofs", "both shares", "wrong share", "mask twice", "agree twice", "round twice"])
