@@ -56,7 +56,7 @@ _TAG_BITS = 8
 
 
 def needed(sizes: Guarantee) -> int:
-    """v + 1: so few signers are enough for one claim of a round at most."""
+    """v + 1: of all claims of a round, one at most can have so many signers."""
     return sizes.colluders + (sizes.cohort - sizes.colluders) // 2 + 1
 
 
