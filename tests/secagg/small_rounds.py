@@ -7,11 +7,22 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from foltr.secagg import certificate, messages, ring
 from foltr.secagg import crypto as primitives
-from foltr.secagg import ring
 from foltr.secagg.client import answer, join
 from foltr.secagg.in_process import run_in_memory
-from foltr.secagg.messages import STAGES, Address, Envelope, Terms, context, guaranteed, new_federation, registry, send
+from foltr.secagg.messages import (
+    STAGES,
+    Address,
+    Envelope,
+    Terms,
+    context,
+    guaranteed,
+    new_federation,
+    registry,
+    send,
+    to_set,
+)
 from foltr.secagg.server import aggregate
 
 RANKER = hashlib.sha256(b"the ranker of the round").digest()
@@ -105,6 +116,22 @@ def asked(fed, stage, client, body, round=1):
 def said(fed, stage, client, body, round=1):
     """A reply that a client which breaks the rules signs."""
     return send(fed.identities[client], Address(sealed_for(fed, round), round, "reply", stage, client), body)
+
+
+def certificate_of(state, signatures, claim=None):
+    """A certificate for the claim of a client from any signatures, true or not, by client; as a server makes it."""
+    claim = messages.agreement(state.view, state.survivors) if claim is None else claim
+    signatures = dict(sorted(signatures.items()))
+    signers = to_set(signatures, state.registry)
+    tags = b"".join(certificate.tag(state.context, claim.digest, *one) for one in signatures.items())
+    number = certificate.samples(len(signatures), state.sizes, failure=state.terms.failure)
+    places = certificate.draw(state.context, claim.digest, signers, tags, number)
+    shown = [list(signatures.values())[place] for place in places]
+    return messages.Certificate(signers, tags, b"".join(shown))
+
+
+def signature_of(reply):
+    return msgspec.msgpack.decode(reply, type=Envelope).signature
 
 
 def counted(monkeypatch, start):

@@ -116,37 +116,6 @@ def test_above_a_thousand_only_the_half_whose_turn_it_is_takes_part():
         next(aggregate(mixed, identity=fed.server, round=1, **known))
 
 
-# agreement of everybody: one set of survivors in the whole round, also in a sparse graph
-
-
-WIDE = federation(120, length=2, agreement="everybody")
-
-
-def test_a_sparse_round_with_signatures_of_everybody_is_exact():
-    names = list(WIDE.identities)
-    found = run(WIDE, drop={"mask": set(names[:5]), "agree": set(names[5:8])})
-    assert found.included == tuple(names[5:])
-    np.testing.assert_array_equal(found.total, plain_sum(WIDE, names[5:]))
-
-
-def test_signatures_of_one_part_of_the_circle_open_nothing():
-    """66 of 120 others with 12 colluders cannot be in two sets: 2 x 67 > 120 + 12. One signature less is refused."""
-    _, states, requests = until(WIDE, "unmask")
-    body = content(requests[10], messages.Agreements)
-    assert sum(map(bool, body.signatures)) == (120 + 12) // 2 + 1 == 67
-    answer(states[10], requests[10])
-    first = next(k for k, one in enumerate(body.signatures) if one)
-    fewer = [b"" if k == first else one for k, one in enumerate(body.signatures)]
-    with pytest.raises(SecureAggregationError, match="66 members signed the survivors, at least 67"):
-        answer(states[10], asked(WIDE, "unmask", 10, changed(body, signatures=fewer)))
-    near = [
-        one if name in states[10].neighbours else b""
-        for name, one in zip(WIDE.identities, body.signatures, strict=True)
-    ]
-    with pytest.raises(SecureAggregationError, match="at least 67"):
-        answer(states[10], asked(WIDE, "unmask", 10, changed(body, signatures=near)))
-
-
 # contexts: whoever was told something else is in no sum
 
 
@@ -154,7 +123,7 @@ TWENTY = federation(20, length=6, noise_multiplier=4.0)
 LAST = list(TWENTY.identities)[-1]
 OTHER_TERMS = {
     "federation": "0" * 32, "length": 7, "bits": 64, "fraction": 15, "clip": 0.5, "noise_multiplier": 0.0,
-    "dropouts": 0.11, "corrupt": 0.11, "failure": 2**-79, "stall": 2**-19, "agreement": "everybody",
+    "dropouts": 0.11, "corrupt": 0.11, "failure": 2**-79, "stall": 2**-19,
 }  # fmt: skip
 
 

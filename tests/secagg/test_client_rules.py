@@ -12,7 +12,8 @@ FED = federation(5, length=2)
 DECISIONS = {
     "takes_part": "share", "in_cohort": "share", "enough_members": "share", "own_keys_counted": "share",
     "enough_neighbours": "share", "survives": "agree", "survivors_took_part": "agree", "survivors_are_held": "agree",
-    "enough_survivors": "agree", "enough_surviving_neighbours": "agree", "enough_signatures": "unmask",
+    "enough_survivors": "agree", "enough_surviving_neighbours": "agree", "enough_signers": "unmask",
+    "certified": "unmask",
 }  # fmt: skip
 
 
@@ -54,7 +55,8 @@ def test_keys_under_two_names_are_used_for_neither():
         (rules.survivors_are_held({1}, {1: b"", 2: b""}), rules.survivors_are_held({1, 3}, {1: b"", 2: b""})),
         (rules.enough_survivors(4, 4), rules.enough_survivors(3, 4)),
         (rules.enough_surviving_neighbours(3, 3), rules.enough_surviving_neighbours(2, 3)),
-        (rules.enough_signatures(3, 3), rules.enough_signatures(2, 3)),
+        (rules.enough_signers(3, 3), rules.enough_signers(2, 3)),
+        (rules.certified({1, 2}, {1, 2}), rules.certified({1, 2}, {1})),
         (rules.may_open(1, {1}, {1}), rules.may_open(1, {1}, {2})),
         (rules.may_open(2, {1}, set()), False),  # a mask key needs no proof
     ],

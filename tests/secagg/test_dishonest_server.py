@@ -4,7 +4,7 @@ from functools import partial
 
 import msgspec
 import pytest
-from small_rounds import answers, asked, content, federation, members, until
+from small_rounds import answers, asked, certificate_of, content, federation, members, signature_of, until
 
 from foltr.errors import SecureAggregationError
 from foltr.secagg import messages, shamir
@@ -196,22 +196,7 @@ def test_a_survivor_that_never_shared_is_not_believed():
     refused("agree", messages.Survivors(to_set(EVERYBODY, FED.registry)), "shared nothing", states)
 
 
-# unmask: the signatures of neighbours
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (lambda signed: signed[:3] + [b""] * 2, "3 witnesses signed the survivors, at least 4"),
-        (lambda _: [b""] * 5, "0 witnesses signed"),
-        (lambda signed: signed[:-1], "was sent 4 signatures, expected 5"),
-        (lambda signed: [signed[1], signed[0], *signed[2:]], "2 witnesses signed"),
-        (lambda signed: [bytes(64), *signed[1:]], "3 witnesses signed"),
-    ],
-)
-def test_without_signatures_of_neighbours_nothing_is_opened(change, says):
-    states, body = at("unmask")
-    refused("unmask", changed(body, signatures=change(body.signatures)), says, states)
+# unmask: the proofs of neighbours (`test_certificate` has the signatures)
 
 
 @pytest.mark.parametrize("change", [lambda proofs: [b"", *proofs[1:]], lambda proofs: [proofs[1], *proofs[1:]]])
@@ -238,10 +223,10 @@ def test_a_client_kept_from_its_neighbours_is_not_opened_by_them():
     signatures = {}
     for client in EVERYBODY[1:]:  # client 10 would refuse the set of survivors
         states[client], reply = answer(states[client], asked(FED, "agree", client, messages.Survivors(everybody)))
-        signatures[client] = messages._envelope.decode(reply).signature
+        signatures[client] = signature_of(reply)
     near = states[OTHER].neighbours
-    body = messages.Agreements(
-        [signatures.get(other, b"") for other in near],
+    body = messages.Opening(
+        certificate_of(states[OTHER], signatures),
         [proofs[other][states[other].neighbours.index(OTHER)] for other in near],
     )
     assert states[OTHER].view == view
@@ -258,16 +243,16 @@ def split_views():
         survivors = EVERYBODY if place < 3 else EVERYBODY[1:]
         request = asked(FED, "agree", client, messages.Survivors(to_set(survivors, FED.registry)))
         states[client], replies[client] = answer(states[client], request)
-    return states, {client: messages._envelope.decode(reply).signature for client, reply in replies.items()}
+    return states, {client: signature_of(reply) for client, reply in replies.items()}
 
 
 @pytest.mark.parametrize("client", EVERYBODY)
 def test_two_sets_of_survivors_open_nothing(client):
     """Shares of both secrets of client 10 would show its vector; either half finds too few who saw the same."""
     states, signatures = split_views()
-    for choose in (EVERYBODY.__contains__, partial(same_half, client)):
-        signed = [signatures[other] if choose(other) else b"" for other in states[client].neighbours]
-        refused("unmask", messages.Agreements(signed, [b""] * 5), r"[12] witnesses signed", states, client=client)
+    for choose, says in ((EVERYBODY.__contains__, "of 4 sampled"), (partial(same_half, client), "3 clients signed")):
+        shown = certificate_of(states[client], {other: one for other, one in signatures.items() if choose(other)})
+        refused("unmask", messages.Opening(shown, [b""] * 5), says, states, client=client)
 
 
 def same_half(client, other):

@@ -12,6 +12,7 @@ from small_rounds import RANKER, content, counted, federation, members, plain_su
 from foltr.errors import SecureAggregationError, SpecError
 from foltr.secagg import crypto as primitives
 from foltr.secagg import messages
+from foltr.secagg.certificate import needed
 from foltr.secagg.client import join
 from foltr.secagg.in_process import run_in_memory
 from foltr.secagg.messages import STAGES, Terms, registry, shape_of
@@ -60,7 +61,7 @@ def enough(shared, masked, agreed, opened, advertised):
         threshold = shape_of(SEVEN.terms, sizes(SEVEN), advertised).threshold
     except SpecError:
         return False
-    convinced = opened if len(agreed) - 1 >= threshold else set()
+    convinced = opened if len(agreed) >= needed(sizes(SEVEN)) else set()
     return (
         len(masked) >= sizes(SEVEN).min_clients
         and all(len(shared - {owner}) >= threshold for owner in shared)

@@ -6,9 +6,10 @@ Sources: Bonawitz et al. 2017, figure 4; Bell et al. 2020. A client sends
 
 and gives each neighbour a share of `seed` and of its mask key. It trusts no request: `rules` has its decisions. Who may
 be a member, how many must be, the neighbours and the threshold follow from the registry, the terms and a hash of all
-keys of the round. It opens one kind of share of each neighbour, after a threshold of neighbours has signed the same set
-of survivors. A neighbour whose key or share is unusable counts as absent, and the signed reply says so: an empty entry
-where the server had sent one. `federation.participant` stores states; nothing else may answer a stage twice.
+keys of the round. It opens one kind of share of each neighbour, after it has seen that more than half of the honest
+clients signed the same graph and survivors (`certificate`). A neighbour whose key or share is unusable counts as
+absent, and the signed reply says so: an empty entry where the server had sent one. `federation.participant` stores
+states; nothing else may answer a stage twice.
 
 Differs from the paper: the request to open names no shares; which kind is opened follows from the signed set alone. A
 client opens the self mask of a neighbour only if that proves that it masked with the client: otherwise a server could
@@ -16,7 +17,7 @@ tell the neighbour that those who will open it are absent, and leave it with har
 a neighbour in it that it did not mask with. Shares follow from the client's secrets and the graph.
 """
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 from contextlib import suppress
 from typing import Any
 
@@ -25,7 +26,7 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from foltr.errors import SecureAggregationError, SpecError
-from foltr.secagg import crypto, graph, messages, ring, rules, shamir
+from foltr.secagg import certificate, crypto, graph, messages, ring, rules, shamir
 from foltr.secagg.guarantee import Guarantee
 from foltr.secagg.messages import (
     REQUESTS,
@@ -145,7 +146,7 @@ def _own_keys(state: Client) -> messages.Keys:
 
 def _share(state: Client, body: messages.Neighbourhood) -> tuple[Client, messages.Shares]:
     threshold, neighbours = _neighbours(state, body)
-    _as_many(state, len(body.keys), neighbours, "keys")
+    _as_many(state, len(body.keys), len(neighbours), "keys")
     keys = _usable(state, dict(zip(neighbours, body.keys, strict=True)))
     shared = _agreements(state, keys)
     _require(
@@ -229,7 +230,7 @@ def _sealed_shares(state: Client) -> messages.Shares:
 
 
 def _mask(state: Client, body: messages.Deliveries) -> tuple[Client, messages.Masked]:
-    _as_many(state, len(body.sealed), state.neighbours, "sealed shares")
+    _as_many(state, len(body.sealed), len(state.neighbours), "sealed shares")
     held = {}
     for other, sealed in zip(state.neighbours, body.sealed, strict=True):
         opened = _open_shares(state, other, sealed) if sealed and other in state.shared else None
@@ -279,31 +280,40 @@ def _agree(state: Client, body: messages.Survivors) -> tuple[Client, messages.Ag
     return msgspec.structs.replace(state, survivors=body.members), messages.agreement(state.view, body.members)
 
 
-def _unmask(state: Client, body: messages.Agreements) -> tuple[Client, messages.Revealed]:
-    members = set_of(state.members, state.registry)
-    asked = messages.witnesses(
-        state.terms, state.sizes, members, state.neighbours, state.threshold, view=state.view, client=state.id
-    )
-    _as_many(state, len(body.signatures), asked.clients, "signatures")
-    _as_many(state, len(body.proofs), state.neighbours, "proofs")
-    signed = _signed(state, dict(zip(asked.clients, body.signatures, strict=True)))
-    whose = "members" if state.terms.agreement == "everybody" else state.terms.agreement
-    enough = rules.enough_signatures(signed, asked.needed)
-    _require(state, enough, f"{signed} {whose} signed the survivors, at least {asked.needed} are needed")
+def _unmask(state: Client, body: messages.Opening) -> tuple[Client, messages.Revealed]:
+    _as_many(state, len(body.proofs), len(state.neighbours), "proofs")
+    _check_certificate(state, body.certificate)
     around = set_of(state.survivors, state.registry).intersection(state.neighbours)
     proofs = dict(zip(state.neighbours, body.proofs, strict=True))
     proved = {other for other in around if crypto.same(proofs[other], _proof(state, other, state.id))}
     return state, messages.Revealed([_revealed(state, other, around, proved) for other in state.neighbours])
 
 
-def _signed(state: Client, signatures: dict[int, bytes]) -> int:
-    """How many saw the same graph and the same survivors."""
-    expected = messages.agreement(state.view, state.survivors)
-    return sum(
-        messages.vouches(one, _address(state, "reply", "agree", other), state.registry.keys[other], expected)
-        for other, one in signatures.items()
-        if one
-    )
+def _check_certificate(state: Client, shown: messages.Certificate) -> None:
+    """More than half of the honest clients saw the same graph and the same survivors."""
+    signers, claim = sorted(set_of(shown.signers, state.registry)), messages.agreement(state.view, state.survivors)
+    needed = certificate.needed(state.sizes)
+    enough = rules.enough_signers(len(signers), needed)
+    _require(state, enough, f"{len(signers)} clients signed the survivors, at least {needed} are needed")
+    _as_many(state, len(shown.tags), len(signers), "tags")
+    number = certificate.samples(len(signers), state.sizes, failure=state.terms.failure)
+    places = certificate.draw(state.context, claim.digest, shown.signers, shown.tags, number)
+    _as_many(state, len(shown.signatures), len(places) * certificate.SIGNATURE, "bytes of signatures")
+    tags = {signers[place]: shown.tags[place : place + 1] for place in places}
+    confirmed = _confirmed(state, claim, tags, shown.signatures)
+    what = f"{len(confirmed)} of {len(tags)} sampled signatures are on the same survivors and fit their tags"
+    _require(state, rules.certified(tags.keys(), confirmed), what)
+
+
+def _confirmed(state: Client, claim: messages.Agreement, tags: Mapping[int, bytes], signatures: bytes) -> set[int]:
+    """The sampled signers whose signature is on the claim and is the one that the tag was computed from."""
+    found, size = set(), certificate.SIGNATURE
+    for place, (client, tag) in enumerate(tags.items()):
+        one, address = signatures[place * size : (place + 1) * size], _address(state, "reply", "agree", client)
+        fits = certificate.tag(state.context, claim.digest, client, one) == tag
+        if fits and messages.vouches(one, address, state.registry.keys[client], claim):
+            found.add(client)
+    return found
 
 
 def _revealed(state: Client, other: int, around: Set[int], proved: Set[int]) -> bytes:
@@ -314,9 +324,9 @@ def _revealed(state: Client, other: int, around: Set[int], proved: Set[int]) -> 
     return seed if rules.share_to_open(other, around) == "seed" else mask
 
 
-def _as_many(state: Client, found: int, neighbours: tuple[int, ...], what: str) -> None:
-    if found != len(neighbours):
-        raise SecureAggregationError(f"client {state.id} was sent {found} {what}, expected {len(neighbours)}")
+def _as_many(state: Client, found: int, expected: int, what: str) -> None:
+    if found != expected:
+        raise SecureAggregationError(f"client {state.id} was sent {found} {what}, expected {expected}")
 
 
 _HANDLERS: dict[Stage, Callable[[Client, Any], tuple[Client, messages.Body]]] = {

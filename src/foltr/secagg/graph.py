@@ -8,11 +8,11 @@ graph. With k neighbours and threshold t,
 
 1. nobody has t shares of both secrets of a client, because no honest neighbour opens both: 2 t > k + c, with c corrupt
    neighbours at most;
-2. the sums of two parts of the circle cannot be opened apart, if all who open shares signed one set of survivors (in a
-   sparse graph that needs signatures beyond the neighbourhood: `Terms.agreement`, `witnesses`). Clients
-   that open shares hold masks with all of their surviving neighbours, and t neighbours open each survivor. At both
-   ends of a part that stood apart, the k / 2 + 1 places towards the other part would hold t - k / 2 corrupt clients or
-   more: the two runs together 2 t - k.
+2. the sums of two parts of the circle cannot be opened apart, because all who open shares signed one set of survivors
+   (`certificate`; signatures of neighbours would not show it in a sparse graph). Clients that open shares hold masks
+   with all of their surviving neighbours, and t neighbours open each survivor. At both ends of a part that stood apart,
+   the k / 2 + 1 places towards the other part would hold t - k / 2 corrupt clients or more: the two runs together
+   2 t - k.
 
 Both hold if no two runs of k / 2 + 1 places together hold more than c corrupt clients, with t = floor((k + c) / 2) + 1.
 There are fewer than n^2 / 2 pairs of runs, each a hypergeometric tail that is computed exactly. Who drops out by chance

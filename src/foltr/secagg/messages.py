@@ -12,7 +12,6 @@ Differs from the paper: the server signs as well, so that nobody on the network 
 
 import math
 import os
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from hashlib import sha256
@@ -23,16 +22,15 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from foltr.errors import SecureAggregationError, SpecError
+from foltr.secagg.certificate import SIGNATURE, needed
 from foltr.secagg.crypto import between, label, signed_by
 from foltr.secagg.graph import COMPLETE, GraphShape, degree_for
 from foltr.secagg.guarantee import Guarantee, guarantee
 from foltr.secagg.ring import Ring, require_range
-from foltr.secagg.witnesses import draw, quorum_for
 from foltr.types import Array
 
 PROTOCOL = "foltr-secagg"
-VERSION = 2
-_SIGNATURE_BYTES = 66
+VERSION = 3
 _NEIGHBOUR_BYTES = 160  # the longest entry is a signed pair of keys
 Share = Annotated[float, msgspec.Meta(ge=0, lt=1)]
 
@@ -48,9 +46,8 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     noise_multiplier: float = 0.0  # standard deviation of the noise of all honest shares over the clip; 0: no noise
     dropouts: Share = 0.1  # of a cohort, at any stages together
     corrupt: Share = 0.1  # of all registered clients, working for the server
-    failure: Share = 2**-80  # probability that one try of a graph lets fewer be summed than promised
+    failure: Share = 2**-80  # probability that one try of a graph or certificate lets fewer be summed than promised
     stall: Share = 2**-20  # probability of no sum within the tolerated dropouts
-    agreement: Literal["neighbours", "witnesses", "everybody"] = "witnesses"  # whose signatures a client wants
 
     def __post_init__(self) -> None:
         if len(self.federation) != 32 or not set(self.federation) <= set("0123456789abcdef"):
@@ -130,37 +127,8 @@ def _order(digest: bytes, clients: tuple[int, ...]) -> tuple[int, ...]:
 def most_bytes(terms: Terms, sizes: Guarantee) -> int:
     """No message of a round is longer; checked before it is decoded."""
     degree = max(min(COMPLETE, sizes.cohort), 2 * shape_of(terms, sizes, sizes.cohort).degree)
-    signatures = _SIGNATURE_BYTES * sizes.cohort if terms.agreement == "everybody" else 0
-    return 4096 + sizes.cohort + terms.length * terms.bits // 8 + _NEIGHBOUR_BYTES * degree + signatures
-
-
-class Witnesses(NamedTuple):
-    """Whose signatures on the survivors a client wants before it opens anything."""
-
-    clients: tuple[int, ...]
-    needed: int
-
-
-def witnesses(
-    terms: Terms,
-    sizes: Guarantee,
-    members: Iterable[int],
-    near: tuple[int, ...],
-    threshold: int,
-    *,
-    view: bytes,
-    client: int,
-) -> Witnesses:
-    """A threshold of neighbours; of members drawn apart from the circle (`secagg.witnesses`); or of all members so many
-    that no other set can have as many in the whole round."""
-    if terms.agreement == "neighbours":
-        return Witnesses(near, threshold)
-    everybody = tuple(sorted(members))
-    if terms.agreement == "witnesses":
-        quorum = quorum_for(len(everybody), sizes, shape_of(terms, sizes, len(everybody)), failure=terms.failure)
-        drawn = draw(view, len(everybody), quorum.number, bisect_left(everybody, client))
-        return Witnesses(tuple(everybody[place] for place in drawn), quorum.signatures)
-    return Witnesses(everybody, (len(everybody) + sizes.colluders) // 2 + 1)
+    certificate = sizes.cohort + SIGNATURE * needed(sizes)
+    return 4096 + sizes.cohort + terms.length * terms.bits // 8 + _NEIGHBOUR_BYTES * degree + certificate
 
 
 def context(terms: Terms, known: Registry, round: int, ranker: bytes) -> bytes:
@@ -284,10 +252,18 @@ def agreement(seen: bytes, survivors: bytes) -> Agreement:
     return Agreement(sha256(label(seen, survivors)).digest())
 
 
-class Agreements(Body, frozen=True):
-    """Request of `unmask`: signatures on the same set, and what survivors proved to this client."""
+class Certificate(Body, frozen=True):
+    """That more than half of the honest clients signed the same claim; the same for all clients."""
 
-    signatures: list[bytes]  # in the order of `witnesses`, empty where there is none
+    signers: bytes  # as a set
+    tags: bytes  # one byte for each signer, in the order of clients
+    signatures: bytes  # of the sampled signers, in the order of clients
+
+
+class Opening(Body, frozen=True):
+    """Request of `unmask`: why shares may be opened, and what survivors proved to this client."""
+
+    certificate: Certificate
     proofs: list[bytes]  # in the order of neighbours, empty for those who dropped out
 
 
@@ -298,7 +274,7 @@ class Revealed(Body, frozen=True):
 
 
 REQUESTS: dict[Stage, type[Body]] = dict(
-    zip(STAGES, (Start, Neighbourhood, Deliveries, Survivors, Agreements), strict=True)
+    zip(STAGES, (Start, Neighbourhood, Deliveries, Survivors, Opening), strict=True)
 )
 
 

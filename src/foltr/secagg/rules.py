@@ -7,7 +7,7 @@ runs; a mutant replaces one of them.
     share    takes_part, in_cohort, enough_members, own_keys_counted, usable_keys, enough_neighbours
     mask     enough_neighbours
     agree    survives, survivors_took_part, survivors_are_held, enough_survivors, enough_surviving_neighbours
-    unmask   enough_signatures, may_open, share_to_open
+    unmask   enough_signers, certified, may_open, share_to_open
 
 A neighbour whose key or share is unusable is treated as absent: no share for it, no mask with it. The server could have
 said so itself, so it gains nothing by damaging a message; if such a neighbour is among the survivors, the client signs
@@ -85,9 +85,14 @@ def enough_surviving_neighbours(surviving_neighbours: int, threshold: int) -> bo
 # unmask: what is opened
 
 
-def enough_signatures(signed: int, needed: int) -> bool:
-    """So many witnesses signed the same graph and survivors that no other set can have as many."""
-    return signed >= needed
+def enough_signers(signers: int, needed: int) -> bool:
+    """So many are said to have signed the same graph and survivors that no other claim of a round can have as many."""
+    return signers >= needed
+
+
+def certified(sampled: Set[int], confirmed: Set[int]) -> bool:
+    """Every sampled signer is confirmed: its signature holds for this claim and fits its tag."""
+    return sampled <= confirmed
 
 
 def may_open(other: int, surviving_neighbours: Set[int], proved: Set[int]) -> bool:

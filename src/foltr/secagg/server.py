@@ -21,7 +21,7 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from foltr.errors import SecureAggregationError, SpecError
-from foltr.secagg import crypto, graph, messages, ring, shamir
+from foltr.secagg import certificate, crypto, graph, messages, ring, shamir
 from foltr.secagg.guarantee import Guarantee
 from foltr.secagg.messages import (
     Address,
@@ -63,11 +63,6 @@ class Circle(NamedTuple):
     places: dict[int, dict[int, int]]  # of each neighbour in that order
     threshold: int
     view: bytes  # the graph as described to clients
-
-
-class _Round(NamedTuple):
-    terms: Terms
-    sizes: Guarantee
 
 
 class _Post(NamedTuple):
@@ -113,8 +108,10 @@ def aggregate(
     expected = messages.agreement(circle.view, survivors)
     agreed = _read(post, "agree", replies, messages.Agreement, lambda _, body: _check_agreed(body, expected))
 
-    agreements = _agreements(post, {client: replies[client] for client in agreed}, masked, circle, _Round(terms, sizes))
-    replies = yield from _ask(post, "unmask", agreements)
+    _at_least(post, len(agreed), certificate.needed(sizes), "clients signed the survivors")
+
+    shown = _certificate(post, {client: replies[client] for client in agreed}, expected, terms, sizes)
+    replies = yield from _ask(post, "unmask", _openings(shown, agreed, masked, circle))
     revealed = _read(
         post, "unmask", replies, messages.Revealed, lambda c, body: _check_revealed(body, circle.around[c])
     )
@@ -285,26 +282,31 @@ def _deliveries(shares: Mapping[int, messages.Shares], circle: Circle) -> dict[i
     }
 
 
-def _agreements(
-    post: _Post, agreed: Mapping[int, bytes], masked: Mapping[int, messages.Masked], circle: Circle, round: _Round
-) -> dict[int, messages.Agreements]:
-    """So many signatures as each client needs; those that cannot have so many count as dropped out."""
-    signatures = {
-        client: messages.opened(raw, _address(post, "reply", "agree", client)).signature
-        for client, raw in agreed.items()
+def _certificate(
+    post: _Post, agreed: Mapping[int, bytes], claim: messages.Agreement, terms: Terms, sizes: Guarantee
+) -> messages.Certificate:
+    """Of all who signed: the more signers, the fewer signatures are shown."""
+    signatures = [
+        messages.opened(raw, _address(post, "reply", "agree", client)).signature for client, raw in agreed.items()
+    ]
+    signers = to_set(agreed, post.registry)
+    tags = b"".join(
+        certificate.tag(post.context, claim.digest, client, one) for client, one in zip(agreed, signatures, strict=True)
+    )
+    number = certificate.samples(len(signatures), sizes, failure=terms.failure)
+    places = certificate.draw(post.context, claim.digest, signers, tags, number)
+    return messages.Certificate(signers, tags, b"".join(signatures[place] for place in places))
+
+
+def _openings(
+    shown: messages.Certificate, clients: Iterable[int], masked: Mapping[int, messages.Masked], circle: Circle
+) -> dict[int, messages.Opening]:
+    def proof(sender: int, receiver: int) -> bytes:
+        return masked[sender].proofs[circle.places[sender][receiver]] if sender in masked else b""
+
+    return {
+        client: messages.Opening(shown, [proof(other, client) for other in circle.around[client]]) for client in clients
     }
-    requests = {}
-    for client in agreed:
-        near = circle.around[client]
-        asked, needed = messages.witnesses(
-            round.terms, round.sizes, circle.around, near, circle.threshold, view=circle.view, client=client
-        )
-        chosen = set([other for other in asked if other in signatures][:needed])
-        if len(chosen) == needed:
-            proofs = [masked[other].proofs[circle.places[other][client]] if other in masked else b"" for other in near]
-            signed = [signatures[other] if other in chosen else b"" for other in asked]
-            requests[client] = messages.Agreements(signed, proofs)
-    return requests
 
 
 def _at_least(post: _Post, found: int, wanted: int, what: str) -> None:

@@ -22,7 +22,7 @@ from itertools import product
 from typing import NamedTuple
 
 import decisions
-from formal import NOBODY, Path, World, everybody, honest, neighbours
+from formal import NOBODY, Path, World, everybody, honest, neighbours, unmasks
 
 
 class Told(NamedTuple):
@@ -145,7 +145,7 @@ def opens_something(world: World, profile: Sequence[Told]) -> bool:
     paths = [one for one in paths if one.survivors != NOBODY]
     for one in paths:
         signed[one.claim] = signed.get(one.claim, world.colluders) | 1 << one.client
-    return any(decisions.unmasks(signed[one.claim] & one.neighbours, one.threshold) for one in paths)
+    return any(unmasks(world, signed[one.claim]) for one in paths)
 
 
 def deliveries(world: World, profile: Sequence[Told]) -> Iterator[list[Path]]:

@@ -1,23 +1,25 @@
 """A thousand clients on a circle, of which two arcs are told different survivors: counts of the real rules.
 
-Each arc drops clients of its own, away from the borders. Near a border a client lacks signatures; the sum over all that
-nobody drops is determined if the secrets of every honest client are open: the mask key of the dropped ones, the self
-mask of the others, those near the borders too.
+Each arc drops clients of its own, away from the borders. The sum over all that nobody drops is determined if the
+secrets of every honest client are open: the mask key of the dropped ones, the self mask of the others, those near the
+borders too. A client that asks its neighbours for signatures lacks them near a border only; a certificate counts all
+signers.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from foltr.secagg import rules
+from foltr.secagg.certificate import needed
 from foltr.secagg.graph import GraphShape
-from foltr.secagg.witnesses import Quorum, draw
+from foltr.secagg.guarantee import Guarantee
 
 
 class Circle(NamedTuple):
     shape: GraphShape
     corrupt: np.ndarray  # [members] bool, by place
-    witnessed: np.ndarray | None  # [members, number] places; None: signatures of neighbours, as before
 
 
 class Outcome(NamedTuple):
@@ -26,8 +28,7 @@ class Outcome(NamedTuple):
     dropped: int  # whose mask key is open
 
 
-def drawn(members: int, number: Quorum, seed: bytes) -> np.ndarray:
-    return np.array([draw(seed, members, number.number, place) for place in range(members)])
+Convinced: TypeAlias = Callable[[Circle, np.ndarray], np.ndarray]  # who opens shares, if these places signed
 
 
 def placed(members: int, colluders: int, near_borders: int, degree: int) -> np.ndarray:
@@ -41,7 +42,17 @@ def placed(members: int, colluders: int, near_borders: int, degree: int) -> np.n
     return corrupt
 
 
-def told_apart(circle: Circle, min_clients: int, needed: int, margin: int, step: float) -> Outcome:
+def by_neighbours(circle: Circle, signed: np.ndarray) -> np.ndarray:
+    """The mutant: who has the signatures of a threshold of its neighbours. [members]"""
+    return _holds(rules.enough_signers, _around(circle, signed), circle.shape.threshold)
+
+
+def by_certificate(sizes: Guarantee, circle: Circle, signed: np.ndarray) -> np.ndarray:
+    """Everybody, or nobody. [members]"""
+    return np.full(len(signed), rules.enough_signers(int(signed.sum()), needed(sizes)))
+
+
+def told_apart(circle: Circle, min_clients: int, convinced: Convinced, margin: int, step: float) -> Outcome:
     """Both arcs drop every `step`-th honest client from `margin` places off the borders on."""
     members, threshold = len(circle.corrupt), circle.shape.threshold
     arcs = [np.arange(members) < members // 2, np.arange(members) >= members // 2]
@@ -53,8 +64,7 @@ def told_apart(circle: Circle, min_clients: int, needed: int, margin: int, step:
         assert rules.enough_survivors(int((~dropped).sum()), min_clients)
         around = _around(circle, ~dropped)
         signs = arc & ~circle.corrupt & ~dropped & _holds(rules.enough_surviving_neighbours, around, threshold)
-        signed = _signed(circle, signs | circle.corrupt)
-        opening.append(signs & _holds(rules.enough_signatures, signed, needed))
+        opening.append(signs & convinced(circle, signs | circle.corrupt))
         dropping.append(dropped)
     corrupt = _around(circle, circle.corrupt)
     shares = [
@@ -71,10 +81,6 @@ def _around(circle: Circle, flags: np.ndarray) -> np.ndarray:
     half = circle.shape.degree // 2
     total = np.concatenate([[0], np.cumsum(np.concatenate([flags[-half:], flags, flags[:half]]))])
     return total[2 * half + 1 :] - total[: len(flags)] - flags
-
-
-def _signed(circle: Circle, flags: np.ndarray) -> np.ndarray:
-    return _around(circle, flags) if circle.witnessed is None else flags[circle.witnessed].sum(axis=1)
 
 
 def _holds(rule, counts: np.ndarray, wanted: int) -> np.ndarray:

@@ -13,6 +13,7 @@ replaces one in `foltr.secagg.rules` changes the model and the real client alike
 from functools import cache
 
 from foltr.secagg import rules
+from foltr.secagg.certificate import samples
 from foltr.secagg.guarantee import Guarantee
 
 STAGES = {"advertise": 0, "share": 1, "mask": 2, "agree": 3, "unmask": 4}
@@ -62,8 +63,14 @@ def agrees(
 
 
 @cache
-def unmasks(signers: int, threshold: int) -> bool:
-    return rules.enough_signatures(signers.bit_count(), threshold)
+def unmasks(signed: int, everybody: int, needed: int) -> bool:
+    """The server may name those who signed or anybody else as signers; the sample is the best for it, `needed` clients
+    of whom as many as possible signed."""
+    for named in (signed, everybody):
+        sampled = sorted(members_of(named), key=lambda client: not signed >> client & 1)[:needed]
+        if rules.enough_signers(named.bit_count(), needed) and rules.certified(set(sampled), members_of(signed)):
+            return True
+    return False
 
 
 @cache
@@ -91,5 +98,5 @@ def sealing(context: int, members: int, root: int) -> tuple[int, ...]:
 
 
 def forget() -> None:
-    for remembered in (shares, masks, agrees, unmasks, opened):
+    for remembered in (shares, masks, agrees, unmasks, opened, samples):
         remembered.cache_clear()

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import decisions
 from view_algebra import Form
 
+from foltr.secagg import certificate
 from foltr.secagg.graph import GraphShape
 from foltr.secagg.guarantee import Guarantee
 
@@ -92,8 +93,8 @@ def opened(world: World, paths: Sequence[Path]) -> Opened:
         masked[sender] = masked.get(sender, 0) | path.held
     given: dict[tuple, list[int]] = {}  # by copy, owner and graph: who gave a share of the seed, of the key
     for path in paths:
-        signers = (signed.get((path.copy, *path.claim), 0) | world.colluders) & path.neighbours
-        if path.survivors != NOBODY and decisions.unmasks(signers, path.threshold):
+        signers = signed.get((path.copy, *path.claim), 0) | world.colluders
+        if path.survivors != NOBODY and unmasks(world, signers):
             _open(world, path, masked, given)
     found = ([], [])
     for (copy, owner, members, root), both in given.items():
@@ -103,6 +104,11 @@ def opened(world: World, paths: Sequence[Path]) -> Opened:
             if (givers | around & world.colluders).bit_count() >= threshold:
                 secrets.append((copy, owner))
     return Opened(frozenset(found[0]), frozenset(found[1]))
+
+
+def unmasks(world: World, signers: int) -> bool:
+    """Whether a client opens shares for a claim that these clients signed."""
+    return decisions.unmasks(signers, everybody(world), certificate.needed(world.sizes))
 
 
 def _open(world: World, path: Path, masked: dict, given: dict) -> None:

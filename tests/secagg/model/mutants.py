@@ -2,7 +2,8 @@
 
 A mutant replaces a function of `foltr.secagg.rules` (which changes the real client as well), or a binding of the model:
 what signatures, sealing keys and contexts cover, or a size. `SINGLE` are caught alone. `PAIRS` are two checks that stop
-the same attack: the model finds none as long as one of them stands, and finds it when both are gone.
+the same attack: the model finds none as long as one of them stands, and finds it when both are gone. `STAGED` has an
+attack that is too large to be searched for.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,10 +11,11 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import decisions
-from formal import World
+from adversary import Told, path
+from formal import Path, World
 from search import world
 
-from foltr.secagg import rules
+from foltr.secagg import certificate, rules
 
 
 class Mutant(NamedTuple):
@@ -33,13 +35,12 @@ def answers_twice(stage: str) -> Callable[[int, int], bool]:
     return lambda asked, answered: asked in (answered, place)
 
 
-def _lower_threshold(real: World) -> World:
-    shapes = tuple(shape and shape._replace(threshold=shape.threshold - 1) for shape in real.shapes)
-    return real._replace(shapes=shapes)
+def with_threshold(real: World, threshold: int) -> World:
+    return real._replace(shapes=tuple(shape and shape._replace(threshold=threshold) for shape in real.shapes))
 
 
-def _sum_of_three(real: World) -> World:
-    """Sizes from the list of members that the server sends, not from the registry: any three are enough."""
+def sums_of_three(real: World) -> World:
+    """The smallest sum from the list of members that the server sends; certificates still count the cohort."""
     shapes = tuple(
         shape or (real.shapes[-1]._replace(degree=members - 1, threshold=members - 1) if members > 1 else None)
         for members, shape in enumerate(real.shapes)
@@ -47,11 +48,17 @@ def _sum_of_three(real: World) -> World:
     return real._replace(shapes=shapes, sizes=real.sizes._replace(min_clients=3))
 
 
+def _all_sizes_of_three(real: World) -> World:
+    found = sums_of_three(real)
+    return found._replace(sizes=found.sizes._replace(cohort=3))
+
+
 FIVE = world(5, dropouts=0, corrupt=0.1, roots=4)  # all five survive, four honest in the sum
 FIVE_LESS_ONE = world(5, dropouts=0.2, corrupt=0.1, roots=2)  # one may drop out, three honest in the sum
 FIVE_TWO_RANKERS = world(5, dropouts=0.2, corrupt=0.1, rankers=2)
 SIX = world(6, dropouts=0.1, corrupt=0.1)
 SIX_TWO_COLLUDERS = world(6, dropouts=0.1, corrupt=0.3)
+ELEVEN = world(11, dropouts=0.36, corrupt=0.05)  # four may drop out, six honest in the sum
 
 SINGLE: dict[str, Mutant] = {
     "held": Mutant(
@@ -73,9 +80,15 @@ SINGLE: dict[str, Mutant] = {
         SIX,
     ),
     "signatures": Mutant(
-        "enough witnesses signed the same set (enough_signatures)",
+        "a certificate names so many signers that no other claim can have as many (enough_signers)",
         "some are told that a client survived, the others that it dropped out: both of its secrets open",
-        ((rules, "enough_signatures", always),),
+        ((rules, "enough_signers", always),),
+        FIVE_LESS_ONE,
+    ),
+    "samples": Mutant(
+        "the sampled signatures of a certificate hold and fit their tags (certified)",
+        "everybody is named as a signer of two sets: both secrets of the client that is in one of them only open",
+        ((rules, "certified", always),),
         FIVE_LESS_ONE,
     ),
     "both shares": Mutant(
@@ -127,18 +140,18 @@ SINGLE: dict[str, Mutant] = {
         FIVE,
     ),
     "threshold": Mutant(
-        "2 t > k + c (graph): one lower",
-        "two groups of honest neighbours, both with the colluders' help, open both secrets of a client",
+        "2 t > k + c (graph): as few shares as there are colluders",
+        "the colluders open both secrets of a client by themselves",
         (),
         FIVE_LESS_ONE,
-        _lower_threshold,
+        lambda real: with_threshold(real, real.sizes.colluders),
     ),
     "sizes": Mutant(
-        "the smallest sum follows from the registry (guarantee), not from the request: any three",
+        "the cohort and the smallest sum follow from the registry (guarantee), not from the request: any three",
         "rounds as small as the server likes, in the end one victim and two colluders",
         (),
         SIX_TWO_COLLUDERS,
-        _sum_of_three,
+        _all_sizes_of_three,
     ),
 }
 
@@ -155,6 +168,36 @@ PAIRS: dict[str, Mutant] = {
         FIVE,
     ),
 }
+
+# too large for a search: the attack is written down, and judged like any other view
+STAGED: dict[str, tuple[Mutant, Callable[[], list[Path]]]] = {
+    "cohort": (
+        Mutant(
+            "a certificate needs more than half of the honest clients of the cohort (certificate.needed), not of the "
+            "eight members that a claim names",
+            "two groups are told different members, and each has a majority of its own; of a client that was restored "
+            "to before share and counts as dropped out in one group, both secrets open",
+            ((certificate, "needed", lambda sizes: (8 + sizes.colluders) // 2 + 1),),
+            ELEVEN,
+        ),
+        lambda: two_memberships(ELEVEN),
+    ),
+}
+
+
+def two_memberships(world: World) -> list[Path]:
+    """Honest clients 0 to 4 and 5 to 9 of 11; client 5 is a member in both graphs, and drops out in the first."""
+    first, second = _bits(0, 1, 2, 3, 4, 5, 6, 10), _bits(5, 6, 7, 8, 9, 0, 1, 10)
+    paths = []
+    for client in range(10):
+        members, survivors = (first, first & ~_bits(5)) if client < 5 else (second, second)
+        held = members & ~_bits(client)
+        paths.append(path(world, client, Told((), 0, 0, members, survivors, (held,)), held))
+    return paths
+
+
+def _bits(*clients: int) -> int:
+    return sum(1 << client for client in clients)
 
 
 @contextmanager

@@ -12,12 +12,12 @@ import msgspec
 import numpy as np
 from decisions import members_of
 from formal import NOBODY, Path, World
-from small_rounds import RANKER, Federation, asked, content, federation, members, said
+from small_rounds import RANKER, Federation, asked, certificate_of, content, federation, members, said, signature_of
 
 from foltr.errors import SecureAggregationError
-from foltr.secagg import crypto, graph, messages, ring, shamir
+from foltr.secagg import certificate, crypto, graph, messages, ring, rules, shamir
 from foltr.secagg.client import Client, answer
-from foltr.secagg.messages import Agreements, Deliveries, Envelope, Neighbourhood, Survivors, to_set
+from foltr.secagg.messages import Deliveries, Neighbourhood, Opening, Survivors, to_set
 
 
 class Replay(NamedTuple):
@@ -55,7 +55,7 @@ def replay(world: World, paths: Sequence[Path], dropouts: float, corrupt: float)
                 states[path.client], reply = answer(
                     states[path.client], asked(fed, "agree", ids[path.client], survivors)
                 )
-                signed[path.client] = msgspec.msgpack.decode(reply, type=Envelope).signature
+                signed[path.client] = signature_of(reply)
     for path in paths:
         if path.client in signed:
             with _refusals(found, path.client):
@@ -124,20 +124,22 @@ def _collect(found: Replay, owner: int, path: Path, holder: int, both: bytes) ->
 
 def _unmasked(world: World, found: Replay, after, state: Client, path: Path, masked, signed) -> None:
     fed, ids = found.fed, found.ids
-    signatures, proofs = [], []
+    signatures, proofs = {}, []
     same = {one.client for one in found.paths if one.claim == path.claim and one.client in signed}
+    for other in same | members_of(world.colluders):
+        forged = said(fed, "agree", ids[other], messages.agreement(state.view, state.survivors))
+        signatures[ids[other]] = signature_of(forged) if world.colluders >> other & 1 else signed[other]
+    if not rules.enough_signers(len(signatures), certificate.needed(state.sizes)):
+        signatures = {client: signatures.get(client, bytes(64)) for client in ids}
     for other in _around(path):
         if world.colluders >> other & 1:
-            agreement = messages.agreement(state.view, state.survivors)
-            signature = msgspec.msgpack.decode(said(fed, "agree", ids[other], agreement), type=Envelope).signature
-            signatures.append(signature)
             proofs.append(
                 crypto.proof(after[other].shared[ids[path.client]], state.context, ids[other], ids[path.client])
             )
         else:
-            signatures.append(signed[other] if other in same else b"")
             proofs.append(masked.get(other, {}).get(path.client, b""))
-    _, reply = answer(state, asked(fed, "unmask", ids[path.client], Agreements(signatures, proofs)))
+    opening = Opening(certificate_of(state, signatures), proofs)
+    _, reply = answer(state, asked(fed, "unmask", ids[path.client], opening))
     for other, share in zip(_around(path), content(reply, messages.Revealed).shares, strict=True):
         if share and not world.colluders >> other & 1:
             place = sorted(members_of(path.members) - {other}).index(path.client)
@@ -166,6 +168,12 @@ def recovered(found: Replay, world: World, clients: Iterable[int]) -> np.ndarray
     clients, terms = set(clients), found.fed.terms
     total = np.zeros(terms.length, ring.dtype(terms.bits))
     seal = messages.context(terms, found.fed.registry, 1, RANKER)
+
+    def mask_of(key: bytes, owner: int, other: int) -> np.ndarray:
+        public = {found.ids[other]: found.keys[other].mask}
+        size = {"length": terms.length, "bits": terms.bits}
+        return crypto.pairwise_mask(key, found.ids[owner], public, **size, context=seal)
+
     for path in found.paths:
         if path.client not in clients:
             continue
@@ -175,10 +183,10 @@ def recovered(found: Replay, world: World, clients: Iterable[int]) -> np.ndarray
         total += found.vectors[path.client] - crypto.self_mask(seed, terms.length, terms.bits)
         for other in members_of(path.held) - clients:
             key = found.corrupt[other].mask if world.colluders >> other & 1 else secret(found, world, other, False)
-            mine = {found.ids[path.client]: found.keys[path.client].mask}
-            if key is None:
+            if key is not None:
+                total += mask_of(key, other, path.client)
+            elif (own := secret(found, world, path.client, False)) is not None:  # the mask of two follows from either
+                total -= mask_of(own, path.client, other)
+            else:
                 return None
-            total += crypto.pairwise_mask(
-                key, found.ids[other], mine, length=terms.length, bits=terms.bits, context=seal
-            )
     return total

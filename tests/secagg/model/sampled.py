@@ -3,7 +3,7 @@
 A proposal takes one to three claims (members, root, survivors). The honest clients along the circle are cut into as
 many arcs, each told one claim; some are told another, and some are told that neighbours shared nothing. What the rules
 refuse is left out: such a client masks and signs nothing. The circles of all roots are random, as if the server could
-choose them. Witnesses are the neighbours: weaker than the real rule, which draws them apart from the circle.
+choose them.
 """
 
 from collections.abc import Iterator

@@ -14,11 +14,10 @@ is all honest survivors of the signed set: `min_clients` - colluders or more. On
         has at most degree / 2 neighbours in T, so threshold - degree / 2 of the run are colluders.
 
 The server chooses who drops out and who is told what after it has seen the graph; only the places of colluders and the
-draws of witnesses are left to chance, and it may try as many graphs as it can hash. (1) and (3) are hypergeometric
-tails, computed exactly here and independently of `graph`; (2) is the bound of `witnesses.split`.
-
-Left open: that bound excludes a threshold of shares opened for claims without a majority, not single ones. Clients that
-were told such a claim could help to cut the circle; (3) counts colluders only.
+samples of certificates are left to chance, and it may try as many graphs and certificates as it can hash. (1) and (3)
+are hypergeometric tails, computed exactly here and independently of `graph`. (2) is the proof of `certificate`; the
+chance of one try is computed here signature by signature. No client opens a share for a claim of a minority, so the
+openers of (3) have signed one claim, and only colluders can stand in its runs.
 """
 
 from fractions import Fraction
@@ -74,6 +73,21 @@ def cut(members: int, colluders: int, shape: GraphShape) -> Fraction:
     survivors = fewest(rules.enough_surviving_neighbours, shape.threshold, shape.degree)
     needed = max(min(shape.threshold, survivors) - half, 0)
     return Fraction(members**2, 2) * both_tails(members, min(colluders, members), half, needed)
+
+
+def forged(signers: int, valid: int, number: int) -> Fraction:
+    """(2): the chance that all of the sampled signers are valid, or sign later with a tag that was guessed; by adding
+    one sampled signer at a time."""
+    chances = {0: Fraction(1)}  # by number of valid ones among the sampled: weighted by the luck of the others
+    for drawn in range(number):
+        following: dict[int, Fraction] = {}
+        for found, weight in chances.items():
+            left = signers - drawn
+            good, other = Fraction(valid - found, left), Fraction(signers - valid - (drawn - found), left)
+            following[found + 1] = following.get(found + 1, Fraction(0)) + weight * good
+            following[found] = following.get(found, Fraction(0)) + weight * other / 256
+        chances = following
+    return sum(chances.values(), Fraction(0))
 
 
 def exponent(probability: Fraction) -> float:

@@ -7,7 +7,7 @@ import pytest
 from adversary import deliveries, profiles, subsets
 from decisions import agrees, masks, members_of
 from formal import honest
-from mutants import PAIRS, SINGLE, applied
+from mutants import PAIRS, SINGLE, STAGED, applied
 from replayed import recovered, replay
 from search import judged, search, world
 from small_rounds import answers, asked, content, federation, plain_sum, until
@@ -61,7 +61,7 @@ def test_views_of_the_model_are_views_of_the_code():
     assert sums > 5
 
 
-@pytest.mark.parametrize("name", ["held", "survivors", "signatures", "wrong share", "outsiders", "proofs"])
+@pytest.mark.parametrize("name", ["held", "survivors", "signatures", "samples", "wrong share", "outsiders", "proofs"])
 def test_the_attack_of_a_mutant_works_on_the_code_without_the_check_and_not_with_it(name):
     mutant = (SINGLE | PAIRS)[name]
     shares = {"dropouts": 1 - mutant.world.sizes.min_clients / mutant.world.clients, "corrupt": 0.1}
@@ -72,6 +72,16 @@ def test_the_attack_of_a_mutant_works_on_the_code_without_the_check_and_not_with
         assert _right(found, weakened, victims)
     found = replay(mutant.world, leak.paths, **shares)
     assert not _right(found, mutant.world, victims)
+
+
+def test_two_memberships_show_a_vector_of_the_code_that_counts_members_and_not_of_the_code_that_counts_the_cohort():
+    mutant, paths = STAGED["cohort"]
+    with applied(mutant) as weakened:
+        found = replay(weakened, paths(), dropouts=0.36, corrupt=0.05)
+        assert _right(found, weakened, [5])
+    found = replay(mutant.world, paths(), dropouts=0.36, corrupt=0.05)
+    assert not _right(found, mutant.world, [5])
+    assert found.refused.keys() == set(honest(mutant.world))
 
 
 def _right(found, formal, clients):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from foltr.secagg.certificate import samples
 from foltr.secagg.client import Client, join
 from foltr.secagg.crypto import new_identity, signed_by
 from foltr.secagg.in_process import run_in_memory
@@ -46,7 +47,8 @@ def _round(clients: int) -> dict[str, float]:
     )
     seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - worked
     _check(found, vectors, dropped)
-    shape = shape_of(terms, guaranteed(terms, known), clients)
+    sizes = guaranteed(terms, known)
+    shape = shape_of(terms, sizes, clients)
     return {
         "seconds": seconds,
         "cpu_seconds": cpu_seconds,  # other programs share the machine
@@ -55,6 +57,7 @@ def _round(clients: int) -> dict[str, float]:
         "down_kb": max(found.down.values()) / 1000,
         "neighbours": shape.degree,
         "threshold": shape.threshold,
+        "signatures": samples(clients - len(dropped), sizes, failure=terms.failure),  # of a certificate
     }
 
 
