@@ -101,6 +101,8 @@ def test_stop_words_count_only_where_there_is_nothing_else():
 def test_the_last_word_is_a_beginning_while_it_is_typed():
     assert asked("cats runn", prefix=True) == [("cats", ("cat",), False), ("runn", ("runn", "run"), True)]
     assert asked("cats run ", prefix=True)[-1] == ("run", ("run",), False)
+    assert asked("vitamin c", prefix=True)[-1] == ("c", ("c",), False)  # every text has a word with c
+    assert asked("c", prefix=True)[-1][2]
     assert asked("cat the", prefix=True)[-1] == ("the", ("the",), True)  # perhaps "theory"
     assert asked("my getNa", prefix=True) == [
         ("getna", ("getna",), True), ("get", ("get",), False), ("na", ("na",), True)

@@ -27,7 +27,7 @@ def say(words: str) -> None:
 
 
 def show_results(results: "Results") -> None:
-    from foltr.node.ranking import MAX_LISTED
+    from foltr.node.ranking import LISTED
 
     if not results.rows:
         say(f"nothing found for {results.query!r}")
@@ -40,7 +40,7 @@ def show_results(results: "Results") -> None:
         say(f"Did you mean: {results.suggestion}")
     last = results.offset + len(results.rows)
     if results.rows and last < results.total:
-        of = f"the first {MAX_LISTED:,}" if results.total >= MAX_LISTED else f"{results.total:,}"
+        of = f"the first {LISTED:,}" if results.total >= LISTED else f"{results.total:,}"
         say(f"{results.offset + 1}-{last} of {of}; more: --offset {last}")
 
 

@@ -47,14 +47,21 @@ def codes(numbers: Array) -> str:
     return text.tobytes().decode("ascii")
 
 
+class _Stems(NamedTuple):
+    """The stems of a term in a field, the most frequent first."""
+
+    codes: list[str]
+    boosts: list[float]  # of the first ones, which are scored one by one
+
+
 class _Known(NamedTuple):
     """A term as the index has it."""
 
     term: Term
     stop: list[str]  # codes of its stop words
-    stems: list[str]  # codes of its other stems; of several the most frequent first
-    boosts: list[float]  # of the scored ones of several stems
-    weight: float  # of each of the others
+    number: int  # of its other stems
+    fields: dict[str, _Stems]  # "head": those that titles and names have
+    weight: float  # of all stems together
     parts: dict[tuple[str, bool], list[Any]]  # by field, and whether rare stems are asked for
 
 
@@ -82,7 +89,7 @@ class Queries:
 
     def has_several_stems(self, store: Store, query: QueryText) -> bool:
         """Whether some term has: then titles and names are searched by themselves."""
-        return any(len(known.stop) + len(known.stems) > 1 for known in self._all(store, query))
+        return any(len(known.stop) + known.number > 1 for known in self._all(store, query))
 
     def has_rare_stems(self, store: Store, query: QueryText) -> bool:
         return any(_has_rare(known) for known in self._all(store, query))
@@ -103,8 +110,7 @@ class Queries:
         known = self._of(store, term)
         rare = rare and _has_rare(known)
         if (field, rare) not in known.parts:
-            stems = known.stems if rare else known.stems[:_FREQUENT]
-            known.parts[field, rare] = list(_queries(known, field, stems))
+            known.parts[field, rare] = list(_queries(known, field, None if rare else _FREQUENT))
         return known.parts[field, rare]
 
     def _any_of(self, store: Store, term: Term) -> Any:
@@ -112,7 +118,7 @@ class Queries:
         import tantivy
 
         known, make = self._of(store, term), tantivy.Query
-        fields = (("stem", known.stems), ("stop", known.stop))
+        fields = (("stem", known.fields["stem"].codes), ("stop", known.stop))
         sets = [make.term_set_query(schema(), field, some) for field, some in fields if some]
         if not sets:
             return make.empty_query()
@@ -120,35 +126,37 @@ class Queries:
 
 
 def _has_rare(known: _Known) -> bool:
-    return len(known.stems) > _FREQUENT and len(known.term.text) >= SHORTEST_IN_BODIES
+    return known.number > _FREQUENT and len(known.term.text) >= SHORTEST_IN_BODIES
 
 
-def _queries(known: _Known, field: str, stems: list[str]) -> Iterator[Any]:
+def _queries(known: _Known, field: str, most: int | None) -> Iterator[Any]:
     import tantivy
 
-    make = tantivy.Query
+    make, stems = tantivy.Query, known.fields[field]
     if known.stop:
         yield make.term_set_query(schema(), "stop", known.stop)
-    if len(known.stems) == 1:
-        yield make.term_query(schema(), field, known.stems[0], "freq")
-        return
-    for stem, boost in zip(stems, known.boosts, strict=False):
+    for stem, boost in zip(stems.codes, stems.boosts, strict=False):
         yield make.boost_query(make.term_query(schema(), field, stem, "freq"), boost)
-    if len(stems) > _SCORED:
-        yield make.const_score_query(make.term_set_query(schema(), field, stems[_SCORED:]), known.weight)
+    others = stems.codes[_SCORED:most]
+    if others:
+        yield make.const_score_query(make.term_set_query(schema(), field, others), known.weight)
 
 
 def _known(store: Store, term: Term) -> _Known:
     every = _stems_of(store, term)
     stop, stems = every[every < store.stop_count], every[every >= store.stop_count]
-    if len(stems) <= 1:
-        return _Known(term, codes(stop).split(), codes(stems).split(), [], 0.0, {})
     frequency = store.statistics.document_frequency[stems]
-    documents = max(store.collection().documents, int(frequency.max()), 1)
-    whole = _idf(min(int(frequency.sum()), documents), documents)
+    documents = max(store.collection().documents, int(frequency.max(initial=0)), 1)
+    weight = _idf(min(int(frequency.sum()), documents), documents)
     order = np.argsort(-frequency, kind="stable")
-    boosts = [whole / _idf(int(own), documents) for own in frequency[order[:_SCORED]]]
-    return _Known(term, codes(stop).split(), codes(stems[order]).split(), boosts, whole, {})
+    stems, frequency = stems[order], frequency[order]
+    in_heads = store.statistics.in_heads(stems)
+    fields = {
+        field: _Stems(codes(stems[chosen]).split(), [weight / _idf(int(own), documents) for own in scored])
+        for field, chosen in (("stem", slice(None)), ("head", in_heads))
+        for scored in (frequency[chosen][:_SCORED],)
+    }
+    return _Known(term, codes(stop).split(), len(stems), fields, weight, {})
 
 
 def _stems_of(store: Store, term: Term) -> Array:

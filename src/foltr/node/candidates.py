@@ -27,11 +27,11 @@ from foltr.errors import StorageError
 from foltr.node import sequences
 from foltr.node.candidate_queries import SHORTEST_IN_BODIES, Queries, codes, schema
 from foltr.node.places import private_folder, private_json
+from foltr.node.statistics import HEAD_FIELDS
 from foltr.node.store import Store
 from foltr.text.fields import FIELDS, QueryText, Term
 from foltr.types import Array
 
-_HEAD_FIELDS = [FIELDS.index("title"), FIELDS.index("name")]
 _HEAP = 48_000_000  # bytes; more gives fewer segments to merge
 _AT_ONCE = 256  # documents read from the store
 _ENOUGH = 100  # documents with a beginning in title or name: for one or two letters, bodies are not searched then
@@ -144,7 +144,7 @@ class Candidates:
             document = tantivy.Document()
             document.add_integer("id", number)
             document.add_text("stem", codes(stems[~is_stop]))
-            document.add_text("head", codes(stems[~is_stop & np.isin(field, _HEAD_FIELDS)]))
+            document.add_text("head", codes(stems[~is_stop & np.isin(field, HEAD_FIELDS)]))
             document.add_text("stop", codes(np.unique(words[is_stop])))
             writer.add_document(document)
             added += 1
@@ -218,7 +218,8 @@ class Candidates:
             return _merged([heads], top_k)
         found = top("stem", rare=False)
         if len(found) < top_k and self._queries.has_rare_stems(store, query):
-            found = top("stem", rare=True)
+            every = top("stem", rare=True)
+            found = np.concatenate([found, every[~np.isin(every, found)]])[:top_k]
         return _merged([found, heads], top_k)
 
 

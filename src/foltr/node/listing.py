@@ -10,7 +10,7 @@ from foltr.node import query as language
 from foltr.node.log import Log
 from foltr.node.pins import Pins
 from foltr.node.query import Query
-from foltr.node.ranking import MAX_LISTED, Context, Page, Ranking
+from foltr.node.ranking import Context, Page, Ranking
 from foltr.node.reader import Reader
 from foltr.node.respelling import rank_with_spelling
 from foltr.node.results import Row
@@ -31,8 +31,7 @@ class Listed(NamedTuple):
         return len(self.ranking.documents) + len(self.ranking.tail)
 
     def documents(self) -> list[Document]:
-        """All of them, at most MAX_LISTED behind the scored ones."""
-        return [*self.ranking.documents, *self.reader.store.documents(self.ranking.tail[:MAX_LISTED])]
+        return [*self.ranking.documents, *self.reader.documents(self.ranking.tail)]
 
 
 def listed(reader: Reader, log: Log, context: Context, *, newest_first: bool = False) -> Listed:

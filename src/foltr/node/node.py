@@ -189,11 +189,11 @@ class Node:
 
     def search(self, text: str, limit: int = 10, offset: int = 0, *, newest_first: bool = False) -> Results:
         """A list of results. It is not logged: call `settle` when the person has looked at it. `newest_first` orders
-        the candidates that were scored by date."""
+        the candidates that were scored by date. A list ends after 1,000 documents unless more are asked for."""
         if limit < 1 or offset < 0:
             raise InputError(f"limit={limit}, offset={offset}: ask for at least one result, from place 0 on")
         with self._lock:
-            found = self.listed(text, newest_first=newest_first)
+            found = self.listed(text, newest_first=newest_first, depth=offset + limit)
             if found is None:
                 return _results(self._context(text), (), offset=offset, total=0)
             page, rows = listing.rows_at(found, slice(offset, offset + limit))
@@ -202,13 +202,16 @@ class Node:
             self._lists.put(shown.shown(results, page, found.ranking, found.context.model))
             return results
 
-    def listed(self, text: str, *, newest_first: bool = False) -> Listed | None:
-        """The whole list of a query with what it was computed from; None while there is no index."""
+    def listed(self, text: str, *, newest_first: bool = False, depth: int = 0) -> Listed | None:
+        """The whole list of a query, of at least `depth` documents if so many match, with what it was computed from;
+        None while there is no index."""
         with self._lock:
             reader = self._open_reader()
             if reader is None:
                 return None
-            return listing.listed(reader, self._log, self._context(text), newest_first=newest_first)
+            context = self._context(text)
+            context = context._replace(depth=max(context.depth, depth))
+            return listing.listed(reader, self._log, context, newest_first=newest_first)
 
     def explain(self, search: Results | str, document: int) -> list[Contribution]:
         """What every feature adds to the score of a row; the points add up to it."""

@@ -30,7 +30,7 @@ from foltr.text.occurrences import Occurrences
 from foltr.types import Array
 
 TOP_K = 100  # candidates that are scored
-MAX_LISTED = 1_000  # documents that can be paged through
+LISTED = 1_000  # documents of a list, unless more are asked for
 NAMES = tuple(feature.name for feature in matching.FEATURES)
 _NAME_EXACT = NAMES.index("name_exact")
 
@@ -63,6 +63,7 @@ class Context(NamedTuple):
     remembered: list[Remembered]  # what was opened for this text before
     now: float  # seconds since 1970
     exploration: bool = False
+    depth: int = LISTED  # documents that the list may have
 
 
 class Ranking(NamedTuple):
@@ -101,7 +102,7 @@ class _Admitted(NamedTuple):
 def rank(reader: Reader, query: Query, context: Context) -> Ranking:
     """The list of a query as it is spelt."""
     asked = reader.asked(query)
-    ids = reader.candidates(query, asked, MAX_LISTED) if asked.terms else reader.recent(query, MAX_LISTED)
+    ids = reader.candidates(query, asked, context.depth) if asked.terms else reader.recent(query, context.depth)
     admitted, tail = _first_admitted(reader, query, asked, ids)
     admitted = _with_remembered(reader, query, asked, admitted, context)
     documents = admitted.documents
@@ -186,15 +187,13 @@ def _admit(reader: Reader, query: Query, asked: QueryText, ids: Sequence[int]) -
     """Documents that exist and satisfy the conditions; their words are read and looked through block by block."""
     documents = [one for one in reader.documents(ids) if is_there(one)]
     parts, start = [_Admitted([], occurrences.joined([], len(asked.terms)))], 0
-    stop_words = bool(query.conditions) or reader.has_stop_words(asked)
-    stop_count = reader.store.stop_count if stop_words else 0
-    for tokens in reader.blocks([one.id for one in documents], stop_words=stop_words):
+    for tokens in reader.blocks([one.id for one in documents]):
         here = documents[start : start + len(tokens.offsets) // len(FIELDS)]
         start += len(here)
         if query.conditions:
             rows = np.flatnonzero(satisfied(query.conditions, here, tokens, reader.words()))
             here, tokens = [here[row] for row in rows], _chosen(tokens, rows)
-        parts.append(_Admitted(here, occurrences.find(asked, tokens, stop_count)))
+        parts.append(_Admitted(here, occurrences.find(asked, tokens, reader.store.stop_count)))
     return _joined(parts)
 
 

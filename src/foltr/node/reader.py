@@ -12,7 +12,7 @@ from foltr.node import memory, vocabulary
 from foltr.node.candidates import Candidates
 from foltr.node.conditions import Words, field_check, seconds_of
 from foltr.node.query import Clause, Query
-from foltr.node.sequences import joined, without_stop_words
+from foltr.node.sequences import joined
 from foltr.node.spelling import Vocabulary
 from foltr.node.store import Document, Store
 from foltr.text import analysis
@@ -69,7 +69,7 @@ class Reader:
 
     def __init__(self, store: Store, candidates: Candidates) -> None:
         self.store, self._candidates = store, candidates
-        self._sequences: _Recent[tuple[Array, Array]] = _Recent(_MAX_HELD_WORDS)  # by document, and with stop words
+        self._sequences: _Recent[tuple[Array, Array]] = _Recent(_MAX_HELD_WORDS)
         self._texts: _Recent[str] = _Recent(_MAX_HELD_CHARACTERS)
         self._documents: _Recent[Document] = _Recent(_MAX_HELD_DOCUMENTS)
         self._documents_as_of = -1  # a number that SQLite changes with every change that somebody else makes
@@ -122,38 +122,28 @@ class Reader:
             self._texts.put(document, found, len(found))
         return found
 
-    def has_stop_words(self, asked: QueryText) -> bool:
-        """Whether stop words are occurrences of a query's terms, or begin as they do."""
-        numbers = [words[0] for term in asked.terms for words in (term.words, term.beginning) if len(words)]
-        return any(number < self.store.stop_count for number in numbers)
-
-    def blocks(self, ids: Sequence[int], *, stop_words: bool = True) -> Iterator[Tokens]:
+    def blocks(self, ids: Sequence[int]) -> Iterator[Tokens]:
         """Word sequences of consecutive documents, a bounded number of words at a time, at least one document."""
         numbers = [int(one) for one in ids]
-        held = {one: self._sequences.get((one, stop_words)) for one in numbers}
-        sizes = self.store.sequence_sizes([number for number, one in held.items() if one is None])
-        sizes |= {number: len(one[0]) for number, one in held.items() if one is not None}
+        held = {number: one for number in numbers if (one := self._sequences.get(number)) is not None}
+        sizes = self.store.sequence_sizes([number for number in numbers if number not in held])
+        sizes |= {number: len(one[0]) for number, one in held.items()}
         start = words = 0
         for place, number in enumerate(numbers):
             size = sizes.get(number, 0)
             if words + size > MAX_BLOCK and place > start:
-                yield joined(self._read(numbers[start:place], held, stop_words=stop_words))
+                yield joined(self._read(numbers[start:place], held))
                 start, words = place, 0
             words += size
         if numbers:
-            yield joined(self._read(numbers[start:], held, stop_words=stop_words))
+            yield joined(self._read(numbers[start:], held))
 
-    def _read(
-        self, numbers: list[int], held: dict[int, tuple[Array, Array] | None], *, stop_words: bool
-    ) -> Iterator[tuple[Array, Array]]:
-        missing = [number for number in numbers if held[number] is None]
+    def _read(self, numbers: list[int], held: dict[int, tuple[Array, Array]]) -> list[tuple[Array, Array]]:
+        missing = [number for number in numbers if number not in held]
         read = dict(zip(missing, self.store.sequences(missing), strict=True))
-        for number in numbers:
-            one = held[number]
-            if one is None:
-                one = read[number] if stop_words else without_stop_words(*read[number], self.store.stop_count)
-                self._sequences.put((number, stop_words), one, len(one[0]))
-            yield one
+        for number, one in read.items():
+            self._sequences.put(number, one, len(one[0]))
+        return [held[number] if number in held else read[number] for number in numbers]
 
     def documents_of(self, key: str) -> list[int]:
         """The number of a document by its key; none when it is not indexed."""

@@ -39,10 +39,3 @@ def joined(decoded: Iterable[tuple[Array, Array]]) -> Tokens:
     every = list(decoded)
     lengths = np.concatenate([np.zeros(1, np.int64), *(lengths for _, lengths in every)])
     return Tokens(np.concatenate([np.zeros(0, np.int32), *(words for words, _ in every)]), np.cumsum(lengths))
-
-
-def without_stop_words(words: Array, lengths: Array, stop_count: int) -> tuple[Array, Array]:
-    """The words from the number `stop_count` on, and the lengths of the fields without the others."""
-    counts = words >= stop_count
-    before = np.concatenate([[0], np.cumsum(counts)])
-    return words[counts], np.diff(before[np.concatenate([[0], np.cumsum(lengths)])])

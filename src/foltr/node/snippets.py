@@ -73,7 +73,7 @@ def best_snippet(text: str, words: Matcher, *, width: int = WIDTH) -> Snippet:
     for chunk in _chunks(text):
         hits = _plain_hits(chunk, words)
         if len({hit.term for hit in hits}) < len(words.terms):
-            hits = find_hits(chunk, words)
+            hits = _with_others(hits, chunk, words)
         worth, start = _best_window(hits, words, width)
         if worth > best:
             best, chosen = worth, _passage(chunk, start, width)
@@ -93,11 +93,7 @@ def highlighted(text: str, words: Matcher) -> Snippet:
 
 def find_hits(text: str, words: Matcher) -> list[Hit]:
     """Occurrences in order of place."""
-    found = _plain_hits(text, words)
-    if not text.isascii():
-        found += [hit for run in _other_runs(text) for hit in _folded_hits(run, words)]
-        return sorted(set(found))
-    return found
+    return _with_others(_plain_hits(text, words), text, words)
 
 
 def printable(text: str) -> str:
@@ -147,6 +143,12 @@ def _plain_hits(text: str, words: Matcher) -> list[Hit]:
     """Those of ASCII letters. Looking for the others takes as long again."""
     lowered = _lowered(text)
     return sorted({hit for head in words.heads for hit in _ascii_hits(text, lowered, head, words)})
+
+
+def _with_others(plain: list[Hit], text: str, words: Matcher) -> list[Hit]:
+    if text.isascii():
+        return plain
+    return sorted({*plain, *(hit for run in _other_runs(text) for hit in _folded_hits(run, words))})
 
 
 def _ascii_hits(text: str, lowered: str, head: str, words: Matcher) -> Iterator[Hit]:

@@ -21,6 +21,7 @@ from foltr.types import Array
 
 _MAX_RECORDS = 64  # more are replaced by their sum
 _FIELDS, _BODY = len(FIELDS), FIELDS.index("body")
+HEAD_FIELDS = [FIELDS.index("title"), FIELDS.index("name")]
 
 
 class Change(NamedTuple):
@@ -132,6 +133,12 @@ class FieldFrequency:
             present = self._counts != 0
             self._keys, self._counts = self._keys[present], self._counts[present]
 
+    def stems_in(self, fields: list[int]) -> Array:
+        """[stems] bool: some document has the stem in one of these fields; not for bodies."""
+        found = np.zeros(len(self._bodies), bool)
+        found[self._keys[np.isin(self._keys % _FIELDS, fields)] // _FIELDS] = True
+        return found
+
     def _places(self, keys: Array) -> tuple[Array, Array]:
         """Where keys are or would be, and whether they are there."""
         places = np.searchsorted(self._keys, keys)
@@ -167,6 +174,7 @@ class Statistics:
         self.uses = np.zeros(stop, np.int32)  # [words]
         self._first = self._last = 0  # records that are in the sums
         self._by_stem: tuple[Array, Array] | None = None  # words in the order of their stems, and these stems
+        self._in_heads: Array | None = None
 
     def refresh(self, connection: sqlite3.Connection) -> None:
         """Adds the records that are new; starts again where old ones were replaced by their sum."""
@@ -180,7 +188,7 @@ class Statistics:
             self._last = number
 
     def apply(self, one: Change) -> None:
-        self._by_stem = None
+        self._by_stem = self._in_heads = None
         self.reserve(int(one.stems.max(initial=-1)) + 1, int(one.words.max(initial=-1)) + 1)
         self.document_frequency[one.stems] += one.document_frequency
         self.field_frequency.add(one.stems, one.field_frequency)
@@ -219,6 +227,12 @@ class Statistics:
         return Change(
             stems.astype(np.int32), *frequencies, words.astype(np.int32), self.stem_of[words], self.uses[words]
         )
+
+    def in_heads(self, stems: Array) -> Array:
+        """[m] bool: whether some title or file name has each of these stems."""
+        if self._in_heads is None or len(self._in_heads) < len(self.document_frequency):
+            self._in_heads = self.field_frequency.stems_in(HEAD_FIELDS)
+        return self._in_heads[stems]
 
     def words_of(self, stems: Array) -> Array:
         """[m] int32 rising: every word with one of these stems that some document has."""

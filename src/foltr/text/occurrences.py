@@ -30,14 +30,14 @@ class Occurrences(NamedTuple):
 
 
 def find(query: QueryText, tokens: Tokens, stop_count: int) -> Occurrences:
-    """All occurrences in the documents of `tokens`. `stop_count` 0: they come without stop words."""
+    """All occurrences in the documents of `tokens`."""
     shape = (len(tokens.offsets) // len(FIELDS), len(FIELDS))
+    counted = np.zeros(len(tokens.words) + 1, dtype=np.int32)  # [i] words before place i
+    np.cumsum((tokens.words >= stop_count).view(np.int8), dtype=np.int32, out=counted[1:])
     places = _hits(query, tokens.words)
     groups = np.searchsorted(tokens.offsets, places, side="right") - 1
     with_stop = any(len(term.words) and term.words[0] < stop_count for term in query.terms)
-    counted = _counted(tokens.words, stop_count) if stop_count else None
-    lengths = np.diff(tokens.offsets if counted is None else counted[tokens.offsets]).reshape(shape)
-    positions = (places if with_stop or counted is None else counted[places]) + groups * GAP
+    positions = (places if with_stop else counted[places]) + groups * GAP
     words = tokens.words[places]
     member = np.array([_contains(term.words, words) for term in query.terms], dtype=bool).reshape(
         len(query.terms), len(places)
@@ -49,18 +49,11 @@ def find(query: QueryText, tokens: Tokens, stop_count: int) -> Occurrences:
         _by_group(member, groups, shape),
         _by_group(member | begun, groups, shape) > 0,
         np.bincount(groups[member.any(axis=0)], minlength=shape[0] * shape[1]).reshape(shape),
-        lengths,
+        np.diff(counted[tokens.offsets]).reshape(shape),
         positions,
         groups,
         member,
     )
-
-
-def _counted(words: Array, stop_count: int) -> Array:
-    """[words + 1] number of words before each place that are no stop words."""
-    counted = np.zeros(len(words) + 1, dtype=np.int32)
-    np.cumsum((words >= stop_count).view(np.int8), dtype=np.int32, out=counted[1:])
-    return counted
 
 
 def joined(parts: Sequence[Occurrences], terms: int) -> Occurrences:

@@ -136,6 +136,29 @@ def test_rare_and_frequent_completions_and_names_are_all_among_the_candidates(wr
         assert found(candidates, writer.store, f"con{i}", prefix=True, top_k=100)[0] == 201 + i
 
 
+def test_every_completion_is_found_and_a_longer_list_begins_like_a_short_one(writer, candidates):
+    texts = {f"/home/me/odd{i}": " ".join(f"con{i}v{j}x" for j in range(8)) + " filler" * i for i in range(150)}
+    texts |= {f"/home/me/common{i}": "configure " * (1 + i % 3) + "word " * i for i in range(40)}
+    write(writer, texts)  # 1,201 completions of "con", most of them in one document
+    candidates.update(writer.store)
+    lists = [found(candidates, writer.store, "con", prefix=True, top_k=top_k) for top_k in (20, 60, 190)]
+    assert sorted(lists[-1]) == list(range(1, 191))
+    assert lists[0] == lists[1][:20]
+    assert lists[1] == lists[2][:60]
+
+
+def test_one_or_two_letters_are_looked_for_in_titles_and_names_while_these_suffice(writer, candidates):
+    titled = {f"/home/me/t{i}": Text(f"Report red {i}", "filler") for i in range(100)}
+    write(writer, titled | {f"/home/me/b{i}": "report report report" for i in range(50)})
+    candidates.update(writer.store)
+    for beginning, bodies in (("r", 0), ("re", 0), ("rep", 50), ("filler re", 50)):
+        best = found(candidates, writer.store, beginning, prefix=True, top_k=200)
+        assert (sum(number <= 100 for number in best), sum(number > 100 for number in best)) == (100, bodies), beginning
+    write(writer, {"/home/me/x": "zebra"})
+    candidates.update(writer.store)
+    assert len(found(candidates, writer.store, "z", prefix=True)) == 1
+
+
 def test_deleted_documents_do_not_pile_up(writer, candidates, tmp_path):
     write(writer, many(100))
     candidates.update(writer.store)

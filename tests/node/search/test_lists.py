@@ -86,6 +86,15 @@ def test_the_target_stays_in_the_list_at_every_prefix(node, library):
     assert lost == []
 
 
+def test_a_list_goes_on_as_far_as_it_is_asked_for(node_of):
+    node = node_of(**{f"{i:04}.txt": f"apple number{i}" for i in range(1_030)})
+    assert node.search("apple").total == 1_000
+    deep = node.search("apple", limit=2_000)
+    assert len(set(paths(deep))) == deep.total == 1_030
+    assert paths(node.search("apple", limit=20)) == paths(deep)[:20]
+    assert paths(node.search("apple", limit=20, offset=1_010)) == paths(deep)[1_010:]
+
+
 def test_inflected_words_do_not_flicker(node_of):
     node = node_of(**{"a.txt": "he was running", "b.txt": "they run", "c.txt": "unrelated words"})
     for typed in ("run", "runn", "runni", "runnin", "running"):

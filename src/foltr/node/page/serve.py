@@ -65,7 +65,7 @@ def serve(node: Node, announce: Callable[[Serving], None], *, host: str = "127.0
     import uvicorn
 
     check_host(host)
-    with contextlib.closing(_bound(host, port)) as listening:
+    with contextlib.closing(bound(host, port)) as listening:
         port = listening.getsockname()[1]
         keys = load_keys(key_file(node.places), port)
         following = Following(node.places) if follow else None
@@ -96,7 +96,7 @@ def already_running(places: Places, port: int) -> Serving | None:
     return Serving(_address(found.port, found.token), _leading_page(places))
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def bound(host: str, port: int) -> socket.socket:
     name = "::1" if host == "::1" else "127.0.0.1"
     # asyncio switches Nagle's algorithm off only where the protocol is named; with it an answer may wait 40 ms for an
     # acknowledgement of its headers
