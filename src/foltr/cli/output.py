@@ -35,7 +35,7 @@ def _keep_argument_help() -> None:
         initialize(argument, **given)
         argument.help = given.get("help")
 
-    TyperArgument.__init__ = keeping  # type: ignore[method-assign]
+    TyperArgument.__init__ = keeping  # type: ignore[method-assign, assignment]
 
 
 _keep_argument_help()
