@@ -57,10 +57,11 @@ def test_a_ledger_for_people(node, command):
     assert (answer.code, answer.err) == (0, "")
     assert max(map(len, answer.out.splitlines()[1:])) <= 80  # the first line is a path
     said = " ".join(answer.out.split())
-    spent = epsilon_of(math.sqrt(12) / SIGMA)
+    mu = math.sqrt(12) / SIGMA  # of 800 shares; 100 colluders know their own, whoever is alone does not
+    spent, alone = epsilon_of(mu), epsilon_of(mu * math.sqrt(800 / 900))
     for part in (
         "12 releases charged", "Highest round of ours: 7.", "Highest round of theirs: 7.",
-        f"whoever gets the ranker {spent:.3g}, a curious server {spent:.3g}",
+        f"whoever gets the ranker {alone:.3g}, a curious server {alone:.3g}",
         f"a malicious server with its colluders {spent:.3g}.", "one node, zero-out", "delta 1e-05",
         "The ledger and its witness agree (record 12).",
     ):  # fmt: skip
@@ -118,9 +119,7 @@ def test_a_repair_asks_and_says_what_it_will_charge(node, command, tmp_path, mon
     asked = []
     monkeypatch.setattr("typer.confirm", lambda words, abort: asked.append((words, abort)))
     assert command("privacy", "ledger", node[0], "--witness", node[1], "--repair").code == 0
-    assert asked == [
-        ("Charge 5 releases to this ledger, at the worst event ever charged? This cannot be undone.", True)
-    ]
+    assert asked == [("Charge 5 releases, at the worst event ever charged?", True)]
     assert inspect_ledger(node[0] / "ledger", witness=node[1] / "ledger").counts == {EVENT: 17}
 
 
@@ -157,7 +156,7 @@ def test_a_lost_ledger_is_begun_again_from_its_witness(node, command):
     assert "12 releases charged" in answer.out
 
 
-def test_a_damaged_ledger_has_no_cost_and_is_set_aside(node, command):
+def test_a_damaged_ledger_has_no_cost_and_is_set_aside(node, command, monkeypatch):
     whole = (node[0] / "ledger").read_bytes()
     (node[0] / "ledger").write_bytes(whole.replace(b'"ours":3', b'"ours":0'))
     call = ("privacy", "ledger", node[0], "--witness", node[1])
@@ -166,8 +165,24 @@ def test_a_damaged_ledger_has_no_cost_and_is_set_aside(node, command):
     found = strict_json(answer.out)
     assert (found["records"], found["epsilon"]) == (None, None)
     assert "this is no crash" in found["problem"]
-    assert command(*call, "--repair", "--yes").code == 0
+    asked = []
+    monkeypatch.setattr("typer.confirm", lambda words, abort: asked.append(words))
+    answer = command(*call, "--repair")
+    assert answer.code == 0
+    assert "The damaged file will be renamed." in answer.out
+    assert asked == ["Charge 12 releases, at the worst event ever charged?"]
     assert len(list(node[0].glob("ledger.damaged-*"))) == 1
+
+
+def test_a_damaged_witness_is_named_and_not_written_over(node, command, refused):
+    (node[1] / "ledger").write_bytes(b"{}")
+    call = ("privacy", "ledger", node[0], "--witness", node[1])
+    answer = command(*call)
+    assert answer.code == 1
+    assert "12 releases charged" in answer.out
+    assert "not the witness of a ledger, or damaged" in " ".join(answer.out.split())
+    assert "move it away" in refused(*call, "--repair", "--yes")
+    assert (node[1] / "ledger").read_bytes() == b"{}"
 
 
 def test_a_lost_witness_asks_how_many_releases_may_be_missing(node, command, refused):

@@ -109,6 +109,14 @@ def test_two_servers_keep_the_figure_against_one_that_lies_and_any_number_of_cli
     assert against(found, "both-servers")["epsilon"] == "infinite"
 
 
+def test_with_two_servers_removal_equals_zero_out():
+    """The servers' noise does not depend on who is there: with 10 clients one server's figure is 13, two have none."""
+    one, two = (card({"servers": servers}, clients=10) for servers in (1, 2))
+    assert one["removal"] == pytest.approx(13.0, rel=0.01)
+    assert two["removal"] is None
+    assert any("removal equals zero-out" in said for said in two["sentences"])
+
+
 def test_attackers_take_no_noise_from_two_servers():
     attack = {"kind": "lie", "num_attackers": 3}
     assert card({"servers": 2}, clients=10, attack=attack)["run"] == card({"servers": 2}, clients=10)["run"]

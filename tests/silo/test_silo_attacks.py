@@ -187,3 +187,12 @@ def test_the_server_cannot_put_itself_into_the_group_by_a_question():
         forged = parts | {"context": OWNS.context, "sender": sender, "receiver": OWNS.place}
         with pytest.raises(DataError, match="not signed by the member it names"):
             answer(owner_of("none"), msgspec.msgpack.encode(envelopes.Envelope(**forged)))
+
+
+def test_no_repr_of_an_asker_an_owner_or_its_hashes_shows_a_secret():
+    one, owner = asker(), owner_of("paper")
+    printed = repr([one, owner, one.membership, family(KEY, rows=3, columns=5)])
+    for secret in (KEY, one.secret, owner.secret, OWNS.signing, *OWNS.shared):
+        assert len(secret) >= 16
+        assert repr(secret)[2:-1] not in printed
+        assert secret.hex() not in printed

@@ -1,6 +1,7 @@
 """`foltr privacy ledger`: what a node has released and what it cost, and the repair of a restored ledger."""
 
 import math
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import typer
 
 from foltr.cli.output import out, print_json
 from foltr.errors import InputError, PrivacyError
-from foltr.privacy.events import EVERYBODY, multiplier
+from foltr.privacy.events import EVERYBODY, Event, multiplier, with_shares
 from foltr.privacy.ledger import closed_epsilon
 from foltr.privacy.ledger_file import LEDGER, Inspection, inspect_ledger, repair_ledger
 
@@ -72,16 +73,20 @@ def _repaired(options: "LedgerOptions", path: Path, witness: Path | None, found:
         raise InputError(
             f"{witness}: there is no witness; state with --missing how many releases may be missing from {path}"
         )
+    if witness.exists() and found.witnessed is None:
+        raise InputError(
+            f"{witness}: the witness is damaged; move it away, and state with --missing how many releases may be lost"
+        )
     number = found.missing + options.missing
     if not number and not found.problem:
         return 0
     if not options.yes:
         if found.problem:
             out.print(found.problem, highlight=False, markup=False)
-        typer.confirm(
-            f"Charge {_releases(number)} to this ledger, at the worst event ever charged? This cannot be undone.",
-            abort=True,
-        )
+        if found.records is None and path.exists():
+            out.print("The damaged file will be renamed.")
+        out.print("A charge cannot be taken back.")
+        typer.confirm(f"Charge {_releases(number)}, at the worst event ever charged?", abort=True)
     return repair_ledger(path, witness=witness, missing=options.missing)
 
 
@@ -90,7 +95,14 @@ def _releases(number: int) -> str:
 
 
 def _costs(found: Inspection, delta: float) -> dict[str, float]:
-    return {against: closed_epsilon(found.counts, delta, against) for against in EVERYBODY}
+    """Epsilon against each adversary: who has no colluders does not know their shares of the noise either."""
+    alone: Counter[Event] = Counter()
+    for event, times in found.counts.items():
+        alone[with_shares(event, event.present + event.colluders)] += times
+    return {
+        against: closed_epsilon(found.counts if against == "malicious" else alone, delta, against)
+        for against in EVERYBODY
+    }
 
 
 def _as_data(found: Inspection, delta: float) -> dict[str, Any]:

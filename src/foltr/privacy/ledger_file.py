@@ -25,9 +25,10 @@ those of the events, which must be of one kind.
 import math
 import secrets
 from collections import Counter
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from foltr.errors import PrivacyError
 from foltr.privacy.events import Adversary, Event, check_composable
@@ -149,16 +150,13 @@ class Inspection(NamedTuple):
 def inspect_ledger(path: Path, *, witness: Path | None = None) -> Inspection:
     """What a ledger holds and whether its witness agrees. Neither file is changed; the ledger's folder must exist."""
     terms = _terms(path, witness)
-    problem, note = "", ""
-    chain: Chain | None = None
-    seen: Witness | None = None
     with _lock(terms):
-        try:
-            seen = None if terms.witness is None else read_witness(terms.witness)
-            chain = read_chain(terms.path)
-            _check_witness(terms, chain, seen)
-        except PrivacyError as found:
-            problem = str(found)
+        chain, problem = _tried(read_chain, terms.path)
+        seen, damage = (None, "") if terms.witness is None else _tried(read_witness, terms.witness)
+    problem = problem or damage
+    if not problem:
+        _, problem = _tried(_check_witness, terms, chain, seen)
+    note = ""
     if not problem and chain is None:
         problem = f"{terms.path}: there is no ledger"
     elif not problem and chain and chain.torn:
@@ -198,10 +196,18 @@ def repair_ledger(path: Path, *, witness: Path, missing: int = 0) -> int:
         record = Record(
             max(chain.records[-1].number, seen.number if seen else 0) + 1, "repair",
             tuple((event, lost) for event in worst), dict(seen.rounds) if seen else {},
-            (seen.number, seen.digest) if seen else None, f"{lost} releases that may be missing",
+            (seen.number, seen.digest) if seen else None, f"{lost} release{'' if lost == 1 else 's'} that may be missing",
         )  # fmt: skip
         _write(terms, chain, record)
     return lost
+
+
+def _tried(read: Callable[..., Any], *given: Any) -> tuple[Any, str]:
+    """What a function returns, or why it refuses."""
+    try:
+        return read(*given), ""
+    except PrivacyError as problem:
+        return None, str(problem)
 
 
 def _lost(chain: Chain | None, seen: Witness | None) -> int:
