@@ -96,11 +96,11 @@ def _releases(number: int) -> str:
 
 def _costs(found: Inspection, delta: float) -> dict[str, float]:
     """Epsilon against each adversary: who has no colluders does not know their shares of the noise either."""
-    alone: Counter[Event] = Counter()
+    without: Counter[Event] = Counter()
     for event, times in found.counts.items():
-        alone[with_shares(event, event.present + event.colluders)] += times
+        without[with_shares(event, event.present + event.colluders)] += times
     return {
-        against: closed_epsilon(found.counts if against == "malicious" else alone, delta, against)
+        against: closed_epsilon(found.counts if against == "malicious" else without, delta, against)
         for against in EVERYBODY
     }
 

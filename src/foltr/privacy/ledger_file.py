@@ -196,7 +196,8 @@ def repair_ledger(path: Path, *, witness: Path, missing: int = 0) -> int:
         record = Record(
             max(chain.records[-1].number, seen.number if seen else 0) + 1, "repair",
             tuple((event, lost) for event in worst), dict(seen.rounds) if seen else {},
-            (seen.number, seen.digest) if seen else None, f"{lost} release{'' if lost == 1 else 's'} that may be missing",
+            (seen.number, seen.digest) if seen else None,
+            f"{lost} release{'' if lost == 1 else 's'} that may be missing",
         )  # fmt: skip
         _write(terms, chain, record)
     return lost
