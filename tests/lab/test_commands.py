@@ -62,7 +62,9 @@ def test_every_argument_and_option_has_a_help_text_that_is_shown(command):
     found = list(every_command())
     assert len(found) > 30
     for words, one in found:
-        shown = " ".join(command(*words, "--help").out.replace("│", " ").split())
+        answer = command(*words, "--help")
+        assert max(map(len, answer.out.splitlines())) <= 80
+        shown = " ".join(answer.out.replace("│", " ").split())
         for parameter in one.params:
             explained = getattr(parameter, "help", None)
             assert explained, f"foltr {' '.join(words)}: {parameter.name} is not explained"
