@@ -10,7 +10,7 @@ from foltr import registry
 from foltr.errors import SpecError
 from foltr.federation.aggregators import FedAvg, aggregator_kind, check_num_byzantine, weighted_mean, weighted_sum
 from foltr.federation.krum import pairwise_distances
-from foltr.lab.simulation.rounds import compiled_fedavg
+from foltr.lab.simulation.rounds import compiled_aggregator, compiled_mean
 from foltr.rng import stream
 from foltr.testing import check_aggregator
 
@@ -342,9 +342,17 @@ def test_a_wrong_name_lists_the_aggregators():
 
 @pytest.mark.parametrize("broken", [None, np.nan, np.inf, 1e200])
 @pytest.mark.parametrize("weights", [[1, 2, 3, 4], [0.1, 0.2, 0.1, 0.1], [0, 0, 0, 0]], ids=str)
-def test_the_compiled_fedavg_is_fedavg(broken, weights):
+def test_the_compiled_mean_is_fedavg(broken, weights):
     values = stream(3, purpose="choice").normal(12).reshape(4, 3)
     if broken is not None:
         values[2, 1] = broken
     updates = values, np.array(weights)
-    assert np.array_equal(compiled_fedavg(*updates, num_byzantine=1), FedAvg()(*updates, num_byzantine=1))
+    assert np.array_equal(compiled_mean(*updates, num_byzantine=1), FedAvg()(*updates, num_byzantine=1))
+
+
+def test_the_kernel_runs_where_a_weighted_mean_is_declared_and_nowhere_else():
+    """A plug-in that declares the trait gets it as well; the name or the type of the class does not matter."""
+    assert compiled_aggregator("fedavg") is compiled_mean
+    others = [name for name in registry.names("aggregator") if name != "fedavg"]
+    assert len(others) > 5
+    assert all(compiled_aggregator(name) is not compiled_mean for name in others)

@@ -62,12 +62,16 @@ def test_the_computed_odds_hold_for_other_sizes_too():
 
 
 def test_half_of_the_noise_passes_the_bound_on_epsilon_and_not_this_test():
-    """20 releases for epsilon 1 at delta 1e-5 with half of the noise: the bound from threshold tests rarely sees it."""
+    """20 releases for epsilon 1 at delta 1e-5 with half of the noise, 10,000 trials, which were the whole audit before.
+
+    Measured odds of passing: .847 (1,000 audits); with epsilon 1.5 .72 and with 2 .655 (200 audits each). Here 60 with
+    fixed seeds, within four standard errors: a false alarm once in 16,000.
+    """
     delta = 1e-5
     mu = next(mu for mu in np.arange(0.2, 0.4, 1e-4) if gaussian_epsilon(mu, delta) > 1.0)
-    audits = [trials_of(mu, 0.5, 500 + k, 10_000) for k in range(15)]
-    passed = [lower_bound(each, delta=delta) <= 1.0 for each in audits]
-    assert sum(passed) > len(passed) / 2
+    audits = [trials_of(mu, 0.5, 500 + k, 10_000) for k in range(60)]
+    passed = np.mean([lower_bound(each, delta=delta) <= 1.0 for each in audits])
+    assert abs(passed - 0.85) < 4 * np.sqrt(0.85 * 0.15 / 60)
     assert all(least_mu(each, cut=mu / 2) > mu for each in audits)
     assert refutation_odds(MU, ratio=0.5) > 1 - 1e-9
 

@@ -2,12 +2,18 @@
 
 import os
 import subprocess
+import warnings
 from pathlib import Path
 
 import pytest
 from laboratory import ended, own_data, start, strict_json, the_run
+from typer.main import get_command
 
 from foltr.lab.figures import figures
+
+with warnings.catch_warnings():  # the newest click gives up names that typer still imports
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from foltr.cli.main import app
 
 COMMANDS = [
     (),
@@ -25,7 +31,18 @@ COMMANDS = [
     ("privacy", "plan"),
     ("privacy", "audit"),
     ("privacy", "promise"),
+    ("privacy", "ledger"),
 ]
+
+
+def every_command(group=None, words=()):
+    """(words, click command) of all commands, groups left out."""
+    group = get_command(app) if group is None else group
+    for name, one in group.commands.items():
+        if hasattr(one, "commands"):
+            yield from every_command(one, (*words, name))
+        else:
+            yield (*words, name), one
 
 
 # --- help and exit codes --------------------------------------------------------------------------------------------
@@ -38,6 +55,22 @@ def test_help_fits_eighty_columns(words, command):
     assert answer.err == ""
     assert "Usage: foltr" in answer.out
     assert max(map(len, answer.out.splitlines())) <= 80
+
+
+def test_every_argument_and_option_has_a_help_text_that_is_shown(command):
+    """click 8.5 clears the help texts of arguments that typer sets; the command line sets them again."""
+    found = list(every_command())
+    assert len(found) > 30
+    for words, one in found:
+        answer = command(*words, "--help")
+        assert max(map(len, answer.out.splitlines())) <= 80
+        shown = " ".join(answer.out.replace("│", " ").split())
+        for parameter in one.params:
+            explained = getattr(parameter, "help", None)
+            assert explained, f"foltr {' '.join(words)}: {parameter.name} is not explained"
+            assert explained.split()[0] in shown
+            if parameter.param_type_name == "argument":
+                assert " ".join(explained.split()) in shown, f"foltr {' '.join(words)}: {parameter.name}"
 
 
 @pytest.mark.parametrize("words", [(), ("data",), ("privacy",)], ids=["foltr", "foltr data", "foltr privacy"])

@@ -109,6 +109,14 @@ def test_two_servers_keep_the_figure_against_one_that_lies_and_any_number_of_cli
     assert against(found, "both-servers")["epsilon"] == "infinite"
 
 
+def test_with_two_servers_removal_equals_zero_out():
+    """The servers' noise does not depend on who is there: with 10 clients one server's figure is 13, two have none."""
+    one, two = (card({"servers": servers}, clients=10) for servers in (1, 2))
+    assert one["removal"] == pytest.approx(13.0, rel=0.01)
+    assert two["removal"] is None
+    assert any("removal equals zero-out" in said for said in two["sentences"])
+
+
 def test_attackers_take_no_noise_from_two_servers():
     attack = {"kind": "lie", "num_attackers": 3}
     assert card({"servers": 2}, clients=10, attack=attack)["run"] == card({"servers": 2}, clients=10)["run"]
@@ -125,37 +133,100 @@ def test_without_secure_sums_a_malicious_server_reads_single_messages():
 # --- zero-out, removal, two nodes -------------------------------------------------------------------------------------
 
 
-def removal_by_chi_square(clients, parameters, target):
-    """Delta of literal removal in both directions, by noncentral chi-square numbers instead of an integral.
+def removal_delta(pair, distance, dimensions, target):
+    """P(L > target) under N(v, p^2 I) and under N(0, q^2 I), L the log ratio of the two, |v| = distance.
 
-    L(x) = a |x - c|^2 + b with a = (1/q^2 - 1/p^2) / 2 for N(v, p^2) against N(0, q^2) in d = 20 P dimensions.
+    L(x) = a |x - c|^2 + b with a = (1/q^2 - 1/p^2) / 2: L is a noncentral chi-square number under either.
     """
-    share, d, distance = SIGMA / math.sqrt(clients), RELEASES * parameters, math.sqrt(RELEASES)
-    deltas = []
-    for first, second in ((clients, clients - 1), (clients - 1, clients)):
-        p, q = share * math.sqrt(first), share * math.sqrt(second)
-        a = (1 / q**2 - 1 / p**2) / 2
-        centre = -distance / p**2 / (2 * a)  # L is quadratic around it
-        b = d * math.log(q / p) - distance**2 / (2 * p**2) - a * centre**2
-        level = (target - b) / a
-        tail = ncx2.sf if a > 0 else ncx2.cdf
-        there = tail(level / p**2, d, ((distance - centre) / p) ** 2)
-        back = tail(level / q**2, d, (centre / q) ** 2)
-        deltas.append(there - math.exp(target) * back)
-    return max(deltas)
+    p, q = pair
+    a = (1 / q**2 - 1 / p**2) / 2
+    centre = -distance / p**2 / (2 * a)
+    b = dimensions * math.log(q / p) - distance**2 / (2 * p**2) - a * centre**2
+    level = (np.asarray(target) - b) / a
+    tail = ncx2.sf if a > 0 else ncx2.cdf
+    there = tail(level / p**2, dimensions, ((distance - centre) / p) ** 2)
+    return there, tail(level / q**2, dimensions, (centre / q) ** 2)
+
+
+def directions(clients):
+    """Standard deviations of the two sums, with the client's share and without it, in both orders."""
+    share = SIGMA / math.sqrt(clients)
+    more, fewer = share * math.sqrt(clients), share * math.sqrt(clients - 1)
+    return (more, fewer), (fewer, more)
+
+
+def removal_by_renyi(clients, parameters):
+    """Epsilon from the Renyi divergences of two Gaussians of different variance (Gil et al. 2013)."""
+    orders, dimensions, found = np.exp(np.linspace(0.001, 7.0, 5000)), RELEASES * parameters, []
+    for p, q in directions(clients):
+        mixed = orders * q**2 + (1 - orders) * p**2
+        usable, a = mixed > 0, orders[mixed > 0]
+        divergence = a * RELEASES / (2 * mixed[usable]) + dimensions * (
+            math.log(q / p) + np.log(q**2 / mixed[usable]) / (2 * (a - 1))
+        )
+        found.append(np.min(divergence + np.log1p(-1 / a) - (math.log(DELTA) + np.log(a)) / (a - 1)))
+    return max(found)
+
+
+def test_renyi_divergences_bound_removal_from_above_only():
+    assert removal_by_renyi(100, 46) == pytest.approx(1.53, abs=0.005)
+    assert removal_by_renyi(100, 136) == pytest.approx(2.05, abs=0.005)
+
+
+def removal_by_chi_square(clients, parameters, target):
+    """Delta of 20 releases at once, in 20 P dimensions."""
+    found = [removal_delta(pair, math.sqrt(RELEASES), RELEASES * parameters, target) for pair in directions(clients)]
+    return max(there - math.exp(target) * back for there, back in found)
+
+
+def removal_by_composition(clients, parameters, upwards, step=2e-4):
+    """Epsilon of 20 releases: the privacy loss of ONE release, rounded to a grid, convolved 20 times.
+
+    `upwards`: losses are rounded up, so the figure is never below the exact one; otherwise never above.
+    """
+    edges = step * np.arange(-(2**15), 2**15 + 1)
+    epsilons = []
+    for pair in directions(clients):
+        above, _ = removal_delta(pair, 1.0, parameters, edges)  # P(L > edge) under N(v, p^2)
+        cells = -np.diff(above)
+        outside = 1 - cells.sum()
+        assert abs(outside) < 1e-9
+        length = 2 ** math.ceil(math.log2(RELEASES * len(cells)))
+        total = np.fft.irfft(np.fft.rfft(cells, length) ** RELEASES, length)[: RELEASES * (len(cells) - 1) + 1]
+        losses = RELEASES * (edges[1] if upwards else edges[0]) + step * np.arange(len(total))
+
+        def excess(target, total=total, losses=losses):
+            over = losses > target
+            return float((total[over] * -np.expm1(target - losses[over])).sum()) - DELTA
+
+        epsilons.append(brentq(excess, 0.5, 40.0, xtol=1e-6))
+    return max(epsilons)
 
 
 @pytest.mark.parametrize(
-    ("clients", "parameters", "stated"),
-    [(1000, 46, 1.01), (100, 46, 1.40), (10, 46, 13.0), (1000, 136, 1.02), (100, 136, 1.89), (10, 136, 25.0)],
-)
-def test_literal_removal_costs_more_than_zero_out(clients, parameters, stated):
+    ("clients", "parameters", "exact", "stated"),
+    [
+        (1000, 46, 1.0114, 1.01), (100, 46, 1.3896, 1.40), (10, 46, 12.978, 13.0),
+        (1000, 136, 1.0183, 1.02), (100, 136, 1.8754, 1.89), (10, 136, 25.327, 25.0),
+    ],
+)  # fmt: skip
+def test_literal_removal_costs_more_than_zero_out(clients, parameters, exact, stated):
+    """By integration, by a noncentral chi-square number, and by composing 20 privacy losses.
+
+    `stated` is the figure of the reviews that found the difference. With 100 clients it is .8 % above the exact one;
+    with which program it was computed is not known. Renyi divergences give more: 1.53 and 2.05.
+    """
     event = Event("gaussian", "l2", 1.0, "l2", SIGMA, noise_contributors=clients, present=clients,
                   parameters=parameters)  # fmt: skip
     found = removal_epsilon(event, RELEASES, DELTA)
+    assert found == pytest.approx(exact, rel=1e-4)
     assert found == pytest.approx(stated, rel=0.015)
-    if clients < 1000:  # beyond that scipy's noncentral chi-square loses its digits
+    if clients < 1000:  # with 1,000 scipy's noncentral chi-square of all 20 releases loses its digits
         assert removal_by_chi_square(clients, parameters, found) == pytest.approx(DELTA, rel=0.02)
+    if clients > 10:  # losses beyond the grid with 10
+        low, high = (removal_by_composition(clients, parameters, upwards) for upwards in (False, True))
+        assert high - low == pytest.approx(RELEASES * 2e-4, rel=0.1)
+        assert low - 1e-4 <= found <= high + 1e-4
 
 
 def test_the_card_states_removal_where_it_differs_and_the_figure_of_two_nodes():

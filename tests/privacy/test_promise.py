@@ -53,6 +53,22 @@ def test_what_a_federation_of_this_size_can_promise(clients, sizes, releases, us
 
 
 @pytest.mark.parametrize(
+    ("clients", "releases", "present", "fewest", "stated"),
+    [(20, 1, 3.19, 3.38, 3.0), (100, 5, 1.30, 1.37, 1.3), (100, 20, 2.81, 2.98, 3.0)],
+)
+def test_promises_with_everybody_present_and_with_the_fewest(clients, releases, present, fewest, stated):
+    """A reviewer's round figures lie between the noise on the mean of all and on that of `min_clients`, or 6 % below.
+
+    The printed table uses the fewest: a promise counts on nobody's presence.
+    """
+    sizes = promise(clients, releases).sizes
+    found = [at_noise(1 / 2, n, sizes.honest, releases) for n in (clients, sizes.min_clients)]
+    assert found == [pytest.approx(present, abs=0.006), pytest.approx(fewest, abs=0.006)]
+    assert found[1] == pytest.approx(promise(clients, releases).usable, rel=1e-6)
+    assert 0.94 * found[0] < stated < found[1] * 1.01
+
+
+@pytest.mark.parametrize(
     ("clients", "epsilon", "releases", "noise"),
     [(20, 3.0, 1, 0.56), (100, 1.3, 5, 0.53), (100, 3.0, 20, 0.50), (1000, 1.0, 20, 0.13), (10_000, 0.25, 20, 0.10)],
 )

@@ -1,13 +1,17 @@
 """Numbers in the ring: exact sums, norms that never grow, and no silent overflow."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.special import ndtr
 
 from foltr.errors import SpecError
-from foltr.secagg.ring import Ring, decode, encode, largest, require_range
+from foltr.privacy.noise import discrete_gaussian, share_variance
+from foltr.secagg.ring import Ring, decode, dtype, encode, largest, require_range
 
 RINGS = [Ring(clients=10), Ring(clients=1000, bits=64, fraction=30), Ring(clients=1, bits=32, fraction=0)]
 
@@ -71,6 +75,61 @@ def test_the_range_has_room_for_the_noise():
     require_range(Ring(clients=100, bits=64, fraction=20), **terms)
     with pytest.raises(SpecError, match=r"lower fraction$"):
         require_range(Ring(clients=100, bits=64, fraction=52), **terms)
+
+
+# what the noise does to a ring without room for it
+
+
+def wrong_signs(mean, stddev, most):
+    """Probability that a normal number comes out of a ring of +-most with the other sign, summed over its windings."""
+    windings = range(1, 2 + int((abs(mean) + 10 * stddev) / most))
+    above = sum(ndtr((2 * k * most - mean) / stddev) - ndtr(((2 * k - 1) * most - mean) / stddev) for k in windings)
+    below = sum(ndtr((-(2 * k - 1) * most - mean) / stddev) - ndtr((-2 * k * most - mean) / stddev) for k in windings)
+    return above + below
+
+
+def summed_in_ring(terms, sums, updates):
+    """So many sums of `clients` numbers at `updates`, each with a share of noise: how many have the wrong sign."""
+    ring, bound = terms["ring"], int(terms["clip"] * 2 ** terms["ring"].fraction)
+    variance = (Fraction(terms["multiplier"]) * bound) ** 2
+    total = np.zeros(sums, dtype(ring.bits))
+    exact = np.zeros(sums)
+    for _ in range(ring.clients):
+        noise = discrete_gaussian(share_variance(variance, terms["honest"]), sums)
+        total += encode(np.full(sums, updates), ring) + noise.astype(total.dtype)
+        exact += np.ldexp(noise.astype(float), -ring.fraction) + updates
+    return int((np.sign(decode(total, ring)) != np.sign(exact)).sum())
+
+
+EDGE = {"ring": Ring(100), "clip": 327.67, "multiplier": 4.0, "honest": 80}  # 100 clips are the range of 32 bits
+WIDE = {"ring": Ring(20, 32, 24), "clip": 1.0, "multiplier": 300.0, "honest": 16}  # 20 clips of a range of 128
+
+
+@pytest.mark.parametrize(("terms", "share"), [(EDGE, 0.49), (WIDE, 0.42)], ids=["at the edge", "much noise"])
+def test_where_only_the_clips_fit_sums_come_out_with_the_wrong_sign_and_the_ring_is_refused(terms, share):
+    """Before, only the clips had to fit. At the edge every second sum is wrong, as were 21 of 40 in a review.
+
+    400 sums with noise of the operating system, within 5 standard errors of the closed form: 1 in 10^6.
+    """
+    ring, sums = terms["ring"], 400
+    stddev = terms["multiplier"] * terms["clip"] * np.sqrt(ring.clients / terms["honest"])
+    expected = wrong_signs(ring.clients * terms["clip"], stddev, 2.0 ** (31 - ring.fraction))
+    assert expected == pytest.approx(share, abs=0.01)
+    found = summed_in_ring(terms, sums, terms["clip"]) / sums
+    assert abs(found - expected) < 5 * np.sqrt(expected * (1 - expected) / sums)
+    limits = {name: terms[name] for name in ("clip", "multiplier", "honest")}
+    with pytest.raises(SpecError, match=r"64 bits \(recommended\)"):
+        require_range(ring, **limits)
+    require_range(Ring(ring.clients, 64, ring.fraction), **limits)
+
+
+def test_a_ring_that_is_accepted_has_one_wrong_sign_in_500_million_sums():
+    """Six standard deviations: at the fewest clips and the most noise that still fit."""
+    ring, honest, clip = Ring(20), 16, 1.0
+    most = (2**31 - 1) / 2**16
+    multiplier = (most - 20 * clip) / (6 * clip * np.sqrt(20 / 16)) * (1 - 1e-12)
+    require_range(ring, clip=clip, multiplier=multiplier, honest=honest)
+    assert wrong_signs(20 * clip, multiplier * clip * np.sqrt(20 / 16), most) < 2.1e-9
 
 
 @pytest.mark.parametrize("wrong", [{"clients": 0}, {"clients": 2, "fraction": 32}, {"clients": 2, "fraction": -1}])

@@ -24,13 +24,16 @@ from silos import (
 )
 
 from foltr.errors import DataError, PrivacyError
+from foltr.lab.data.corpora import load_corpus
 from foltr.rng import stream
-from foltr.silo import envelopes, messages
+from foltr.silo import envelopes, messages, rtk
 from foltr.silo.keys import group_in_process
 from foltr.silo.noise import VARIANTS, laplace
 from foltr.silo.owners import NoiseChoice, answer, make_owner
+from foltr.silo.pairs import split
 from foltr.silo.protocol import ask_counts, ask_top, relay
-from foltr.silo.sketches import family
+from foltr.silo.sketches import family, hash_terms
+from foltr.text.counts import count_corpus, take
 
 DOCUMENTS = [" ".join(f"w{(i * j) % 97}" for j in range(1, 40)) for i in range(1, 60)]
 LISTS = lists(DOCUMENTS, top=20, variant="sampled")
@@ -170,6 +173,32 @@ def test_terms_cannot_be_named_by_how_often_they_occur():
     assert now <= 1
 
 
+@pytest.mark.data
+@pytest.mark.usefixtures("real_data")
+def test_statistics_alone_name_a_quarter_of_the_frequent_terms_of_nfcorpus_and_sealed_answers_none():
+    """150 terms of one party of four; the server knows the same language from the documents of the other three.
+
+    Before, it saw how many documents have a term and how often. Now it sees sealed answers, all of one size.
+    """
+    corpus = load_corpus("nfcorpus")
+    held, counted = split(corpus, 4, seed=1), count_corpus(corpus)
+    parties = [take(counted.body, np.flatnonzero(held.documents == party)) for party in range(4)]
+    observed, *others = [
+        np.stack([np.bincount(one.terms, weights, minlength=len(counted.vocabulary)) for weights in (None, one.counts)])
+        for one in parties
+    ]
+    frequent = np.argsort(-observed[0], kind="stable")[:150]
+    known = (sum(others) / 3).T[frequent]
+    assert 30 <= named(observed.T[frequent], known) <= 45  # 36 of 150
+    words, functions = list(counted.vocabulary), family(KEY, rows=30, columns=200)
+    hashes = hash_terms(words, functions)
+    sketch = rtk.empty(hashes.shape, variant="sampled", top=150)
+    rtk.add_documents(sketch, parties[0], hashes)
+    owner, one = owner_of("none", lists=sketch), asker(functions=functions)
+    sizes = {len(relay(ask_top(one, TARGET, words[term], top=10), owner).seen[1].content) for term in frequent}
+    assert len(sizes) == 1
+
+
 def present_and_counts(cells):
     """What cells show without the key: how many documents are in half of them, and how often they have the term."""
     rows = [np.unique(row[:size]) for row, size in zip(cells.documents, cells.sizes, strict=True)]
@@ -187,3 +216,12 @@ def test_the_server_cannot_put_itself_into_the_group_by_a_question():
         forged = parts | {"context": OWNS.context, "sender": sender, "receiver": OWNS.place}
         with pytest.raises(DataError, match="not signed by the member it names"):
             answer(owner_of("none"), msgspec.msgpack.encode(envelopes.Envelope(**forged)))
+
+
+def test_no_repr_of_an_asker_an_owner_or_its_hashes_shows_a_secret():
+    one, owner = asker(), owner_of("paper")
+    printed = repr([one, owner, one.membership, family(KEY, rows=3, columns=5)])
+    for secret in (KEY, one.secret, owner.secret, OWNS.signing, *OWNS.shared):
+        assert len(secret) >= 16
+        assert repr(secret)[2:-1] not in printed
+        assert secret.hex() not in printed

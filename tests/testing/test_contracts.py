@@ -126,6 +126,7 @@ def shortened(self, values, weights, *, num_byzantine):
         (call_mean, {"max_byzantine": lambda self, n: n}, "there must be an honest client"),
         (median, {"sees": "sum"}, "no function of the weighted sum"),
         (shortened, {"translation_equivariant": True}, "does not add it to the result"),
+        (call_mean, {"is_weighted_mean": True}, "not the weighted mean"),  # it leaves out the weights
     ],
 )
 def test_a_wrong_trait_of_an_aggregator_is_named(call, traits, law):

@@ -262,7 +262,10 @@ def data_list(json_: Json = False) -> None:
 
 
 @data_app.command("add")
-def data_add(name: str, path: Path) -> None:
+def data_add(
+    name: Annotated[str, typer.Argument(help="Its name in a spec.", show_default=False)],
+    path: Annotated[Path, typer.Argument(help="Folder or file of the data.", show_default=False)],
+) -> None:
     """Register the location of a data set: a folder or .zip of features, or texts.
 
     Texts are JSON lines or TREC files, or a folder of text files.
@@ -281,7 +284,10 @@ def data_add(name: str, path: Path) -> None:
 
 
 @data_app.command("show")
-def data_show(name: str, json_: Json = False) -> None:
+def data_show(
+    name: Annotated[str, typer.Argument(help="A name that `foltr data list` shows.", show_default=False)],
+    json_: Json = False,
+) -> None:
     """Show counts, grades, files and checksums of a data set."""
     require("lab")
     from foltr.lab.data import catalog, corpora, registered

@@ -1,15 +1,16 @@
-"""`foltr privacy`: the privacy card of a run, the planner, the audit. Each command imports what it needs."""
+"""`foltr privacy`: privacy cards of runs, the planner, the audit, a node's ledger. Commands import what they need."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from foltr.cli.output import Json, err, out, print_json, require
+from foltr.cli.output import Json, err, out, print_json, require, with_options
 from foltr.errors import InputError
 
 app = typer.Typer(
-    no_args_is_help=True, help="Privacy cards of runs, a planner for user-level epsilon, and attacks on a run."
+    no_args_is_help=True,
+    help="Privacy cards of runs, a planner for user-level epsilon, attacks on a run, and a node's ledger.",
 )
 
 Lost = Annotated[
@@ -133,3 +134,34 @@ def audit(run: Run, json_: Json = False) -> None:
     for one in found["settings"]:
         if one["note"]:
             out.print(f"{label_name(one['label'])}: {one['note']}", highlight=False, markup=False)
+
+
+class LedgerOptions(NamedTuple):
+    folder: Annotated[Path, typer.Argument(help="Folder of the node's ledger, or the file itself.", show_default=False)]
+    witness: Annotated[
+        Path | None, typer.Option("--witness", help="Folder of the witness, or the file itself.", show_default=False)
+    ] = None
+    delta: Annotated[float, typer.Option("--delta", help="Delta at which costs are stated.")] = 1e-5
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Charge the releases that may be missing from a restored ledger.")
+    ] = False
+    missing: Annotated[
+        int,
+        typer.Option("--missing", min=0, help="With --repair: further releases that may have happened; needed where "
+                     "the witness is lost."),
+    ] = 0  # fmt: skip
+    yes: Annotated[bool, typer.Option("--yes", help="With --repair: do not ask.")] = False
+    json_: Json = False
+
+
+@app.command("ledger")
+@with_options(LedgerOptions)
+def ledger(options: LedgerOptions) -> None:
+    """What a node has released, what it cost against three adversaries, and whether the witness of its ledger agrees.
+
+    Exit code 1: the ledger is refused, because it was restored, copied or damaged, or a file is missing.
+    """
+    from foltr.cli.ledger import show_ledger
+
+    if not show_ledger(options):
+        raise typer.Exit(1)

@@ -31,6 +31,7 @@ class Aggregator(Protocol):
     """What every aggregator has. Optional traits:
 
     `translation_equivariant = True`: adding one vector to all values adds it to the result;
+    `is_weighted_mean = True`: the result is `weighted_mean`, for which the lab has a kernel;
     `has_ties(n, num_byzantine)`: clients tie by construction, so that their order decides the result;
     `requirement`: the condition behind max_byzantine, for error messages.
     """
@@ -49,6 +50,7 @@ class FedAvg(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
 
     sees: ClassVar[Literal["sum", "single"]] = "sum"
     translation_equivariant: ClassVar[bool] = True
+    is_weighted_mean: ClassVar[bool] = True
 
     def __call__(self, values: Array, weights: Array, *, num_byzantine: int) -> Array:  # noqa: ARG002
         return weighted_mean(values, weights)

@@ -25,9 +25,10 @@ those of the events, which must be of one kind.
 import math
 import secrets
 from collections import Counter
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from foltr.errors import PrivacyError
 from foltr.privacy.events import Adversary, Event, check_composable
@@ -44,6 +45,7 @@ from foltr.privacy.ledger_records import (
     write_witness,
 )
 
+LEDGER = "ledger"  # the usual name of both files, each in its folder
 NO_ROUND = -1  # the highest round of a federation in which this node never took part
 _LARGEST_ROUND = 2**62
 _MOST_MISSING = 2**53
@@ -127,14 +129,45 @@ def open_ledger(
     """The ledger of this node; begun where there is none. `budget`: epsilon of all federations together, against
     a malicious server with its colluders unless another adversary is named."""
     check_figures(delta, budget)
-    terms = _Terms(Path(path).absolute(), None if witness is None else Path(witness).absolute(), delta, budget, against)
-    if terms.witness is not None and terms.witness.resolve().parent == terms.path.resolve().parent:
-        raise PrivacyError(
-            f"{witness}: the witness of a ledger belongs in another folder than the ledger, one that is not backed up "
-            "and restored together with it"
-        )
+    terms = _terms(path, witness)._replace(delta=delta, budget=budget, against=against)
     with _lock(terms):
         return NodeLedger(terms, _read(terms))
+
+
+class Inspection(NamedTuple):
+    """A ledger and its witness as they are on the disk."""
+
+    records: int | None  # None: there is no ledger, or it is damaged
+    counts: dict[Event, int]  # how often each event was charged
+    rounds: dict[str, int]  # highest round of each federation
+    repairs: tuple[str, ...]  # what was charged for missing records
+    witnessed: int | None  # the record that the witness saw; None: there is no witness, or it is damaged
+    problem: str  # why the ledger is refused; empty where it is not
+    note: str  # what the next use of the ledger will mend by itself
+    missing: int  # releases that a repair would charge
+
+
+def inspect_ledger(path: Path, *, witness: Path | None = None) -> Inspection:
+    """What a ledger holds and whether its witness agrees. Neither file is changed; the ledger's folder must exist."""
+    terms = _terms(path, witness)
+    with _lock(terms):
+        chain, problem = _tried(read_chain, terms.path)
+        seen, damage = (None, "") if terms.witness is None else _tried(read_witness, terms.witness)
+    problem = problem or damage
+    if not problem:
+        _, problem = _tried(_check_witness, terms, chain, seen)
+    note = ""
+    if not problem and chain is None:
+        problem = f"{terms.path}: there is no ledger"
+    elif not problem and chain and chain.torn:
+        note = "the last record is torn: its release never left; the next use counts it at the worst event so far"
+    elif not problem and chain and seen and seen.number < chain.records[-1].number:
+        note = "the witness is behind, as after a crash: every record counts; the next use writes the witness"
+    return Inspection(
+        len(chain.records) if chain else None, dict(_counts(chain)) if chain else {}, _rounds(chain) if chain else {},
+        tuple(record.note for record in chain.records if record.kind == "repair") if chain else (),
+        seen.number if seen else None, problem, note, _lost(chain, seen),
+    )  # fmt: skip
 
 
 def repair_ledger(path: Path, *, witness: Path, missing: int = 0) -> int:
@@ -144,7 +177,7 @@ def repair_ledger(path: Path, *, witness: Path, missing: int = 0) -> int:
     new one with all of the witness's records; a damaged file is renamed. `missing`: how many more releases may have
     happened; it must be stated where the witness is lost.
     """
-    terms = _Terms(Path(path).absolute(), Path(witness).absolute(), 0.0, None, "malicious")
+    terms = _terms(path, witness)
     if not 0 <= missing <= _MOST_MISSING:
         raise PrivacyError(f"missing = {missing}: state from 0 to {_MOST_MISSING} releases")
     with _lock(terms):
@@ -163,10 +196,19 @@ def repair_ledger(path: Path, *, witness: Path, missing: int = 0) -> int:
         record = Record(
             max(chain.records[-1].number, seen.number if seen else 0) + 1, "repair",
             tuple((event, lost) for event in worst), dict(seen.rounds) if seen else {},
-            (seen.number, seen.digest) if seen else None, f"{lost} releases that may be missing",
+            (seen.number, seen.digest) if seen else None,
+            f"{lost} release{'' if lost == 1 else 's'} that may be missing",
         )  # fmt: skip
         _write(terms, chain, record)
     return lost
+
+
+def _tried(read: Callable[..., Any], *given: Any) -> tuple[Any, str]:
+    """What a function returns, or why it refuses."""
+    try:
+        return read(*given), ""
+    except PrivacyError as problem:
+        return None, str(problem)
 
 
 def _lost(chain: Chain | None, seen: Witness | None) -> int:
@@ -191,6 +233,16 @@ def _readable(path: Path) -> Chain | None:
     except PrivacyError:
         path.replace(path.with_name(f"{path.name}.damaged-{secrets.token_hex(4)}"))
         return None
+
+
+def _terms(path: Path, witness: Path | None) -> _Terms:
+    where = None if witness is None else Path(witness).absolute()
+    if where is not None and where.resolve().parent == Path(path).resolve().parent:
+        raise PrivacyError(
+            f"{witness}: the witness of a ledger belongs in another folder than the ledger, one that is not backed up "
+            "and restored together with it"
+        )
+    return _Terms(Path(path).absolute(), where, 0.0, None, "malicious")
 
 
 # --- the two files together -----------------------------------------------------------------------------------------
@@ -234,8 +286,8 @@ def _write(terms: _Terms, chain: Chain, record: Record) -> Chain:
 
 
 _REPAIR = (
-    "releases would be forgotten, so nothing is released: restore the newest files, or let repair_ledger charge what "
-    "may be missing"
+    "releases would be forgotten, so nothing is released: restore the newest files, or let foltr privacy ledger "
+    "--repair charge what may be missing"
 )
 
 

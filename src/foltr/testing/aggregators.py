@@ -138,6 +138,14 @@ def _sees_a_sum_only(aggregator: Any, case: Case) -> None:
     _close(_apply(aggregator, fewer), _apply(aggregator, case), _SAME, words, aggregator, case)
 
 
+def _is_the_mean(aggregator: Any, case: Case) -> None:
+    """Where `is_weighted_mean` is declared, the lab computes the result by its own kernel."""
+    if getattr(aggregator, "is_weighted_mean", False):
+        expected = (case.weights[:, None] * case.values).sum(axis=0) / case.weights.sum()
+        words = "is_weighted_mean, but the result is not the weighted mean"
+        _close(_apply(aggregator, case), expected, _SAME, words, aggregator, case)
+
+
 def _is_total(aggregator: Any, case: Case) -> None:
     """Also where max_byzantine is exceeded, and with integers in place of floats."""
     result = _apply(aggregator, case)
@@ -156,6 +164,7 @@ _LAWS: tuple[Law, ...] = (
     _translates,
     _leaves_out_broken_rows,
     _sees_a_sum_only,
+    _is_the_mean,
 )
 
 

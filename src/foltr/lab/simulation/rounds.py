@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from foltr._kernels.aggregation import weighted_mean
+from foltr._kernels.aggregation import weighted_mean as kernel_mean
 from foltr._kernels.metrics import mean_online
 from foltr.federation import detector
 from foltr.federation import personalization as personal
-from foltr.federation.aggregators import FedAvg, aggregator_kind
+from foltr.federation.aggregators import aggregator_kind, weighted_mean
 from foltr.federation.buffered import weigh_staleness
 from foltr.federation.personalization import Shared
 from foltr.federation.round import Aggregate, Transform, run_rounds
@@ -142,7 +142,7 @@ def _mean_of(mechanism: Any) -> Mean:
 
 
 def _weighted_mean(deltas: Array, weights: Array) -> Array:
-    return compiled_fedavg(deltas, weights, num_byzantine=0)
+    return compiled_mean(deltas, weights, num_byzantine=0)
 
 
 def _secure_mean(deltas: Array, weights: Array) -> Array:
@@ -158,16 +158,16 @@ def _two_servers_mean(deltas: Array, weights: Array) -> Array:
 
 
 def compiled_aggregator(name: str) -> Any:
-    """An aggregator as the lab runs it: FedAvg by a kernel (a coordinator does without), the others as they are."""
+    """An aggregator as the lab runs it: weighted means by a kernel (a coordinator does without), others as they are."""
     kind = aggregator_kind(name)()
-    return compiled_fedavg if type(kind) is FedAvg else kind
+    return compiled_mean if getattr(kind, "is_weighted_mean", False) else kind
 
 
-def compiled_fedavg(values: Array, weights: Array, *, num_byzantine: int) -> Array:
+def compiled_mean(values: Array, weights: Array, *, num_byzantine: int) -> Array:  # noqa: ARG001
     mean = np.empty(values.shape[1])
-    if weighted_mean(values, weights, mean):
+    if kernel_mean(values, weights, mean):
         return mean
-    return FedAvg()(values, weights, num_byzantine=num_byzantine)  # leaves out rows that are not finite
+    return weighted_mean(values, weights)  # leaves out rows that are not finite
 
 
 def _batches(federation: Central, engine: Any, start: Array) -> Iterator[RoundProgress]:
