@@ -1,5 +1,4 @@
-"""What all commands share: consoles, the `--json` option and its output, help texts of arguments, and the check that an
-extra is installed."""
+"""What all commands share: consoles, the `--json` option and its output, and the check that an extra is installed."""
 
 import inspect
 import sys
@@ -9,7 +8,6 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 from rich.console import Console
-from typer.core import TyperArgument
 
 from foltr.errors import InputError
 
@@ -25,20 +23,6 @@ EXTRAS = {
     "text": ("Stemmer",),
     "node": ("pypdfium2", "selectolax", "tantivy", "watchfiles"),
 }
-
-
-def _keep_argument_help() -> None:
-    """click from 8.5 on has a help text of arguments itself, and clears the one that typer 0.20 sets before."""
-    initialize = TyperArgument.__init__
-
-    def keeping(argument: TyperArgument, **given: Any) -> None:
-        initialize(argument, **given)
-        argument.help = given.get("help")
-
-    TyperArgument.__init__ = keeping  # type: ignore[method-assign, assignment]
-
-
-_keep_argument_help()
 
 
 def with_options(options: Any) -> Callable[[Callable[[Any], None]], Callable[..., None]]:

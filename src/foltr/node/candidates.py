@@ -273,9 +273,9 @@ def _documents(store: Store, after: int, until: int) -> Iterator[tuple[int, Arra
 
 def _merged(lists: list[Array], top_k: int) -> list[int]:
     """Several lists in turn, each document once."""
-    turns = np.full((max(map(len, lists), default=0), len(lists)), -1, np.int64)
+    columns = np.full((max(map(len, lists), default=0), len(lists)), -1, np.int64)
     for column, one in enumerate(lists):
-        turns[: len(one), column] = one
-    every = turns[turns >= 0]
+        columns[: len(one), column] = one
+    every = columns[columns >= 0]
     first = np.sort(np.unique(every, return_index=True)[1])
     return every[first][:top_k].tolist()
