@@ -26,7 +26,7 @@ _SHIFTS = 6 * np.arange(_DIGITS - 1, -1, -1)
 _SCORED = 64  # stems of a term that are scored one by one, the most frequent ones; the others count alike
 _FREQUENT = 512  # stems that are asked for where rare ones are not
 SHORTEST_IN_BODIES = 3  # letters of a beginning that is looked for everywhere
-_REMEMBERED = 64  # terms
+_REMEMBERED = 8  # terms; one with thousands of stems has a megabyte
 
 
 @lru_cache(maxsize=1)
@@ -84,7 +84,7 @@ class Queries:
         scored = tantivy.Query.boolean_query(parts) if parts else tantivy.Query.all_query()
         required = [(tantivy.Occur.Must, scored)]
         for occur, terms in ((tantivy.Occur.Must, must), (tantivy.Occur.MustNot, must_not)):
-            required += [(occur, self._any_of(store, term)) for term in terms]
+            required += [(occur, _any_of(store, term)) for term in terms]
         return tantivy.Query.boolean_query(required) if len(required) > 1 else scored
 
     def has_several_stems(self, store: Store, query: QueryText) -> bool:
@@ -113,16 +113,16 @@ class Queries:
             known.parts[field, rare] = list(_queries(known, field, None if rare else _FREQUENT))
         return known.parts[field, rare]
 
-    def _any_of(self, store: Store, term: Term) -> Any:
-        """Documents with an occurrence of a term, without a score."""
-        import tantivy
 
-        known, make = self._of(store, term), tantivy.Query
-        fields = (("stem", known.fields["stem"].codes), ("stop", known.stop))
-        sets = [make.term_set_query(schema(), field, some) for field, some in fields if some]
-        if not sets:
-            return make.empty_query()
-        return make.const_score_query(make.boolean_query([(tantivy.Occur.Should, one) for one in sets]), 0.0)
+def _any_of(store: Store, term: Term) -> Any:
+    """Documents with an occurrence of a term, without a score."""
+    import tantivy
+
+    make, fields = tantivy.Query, zip(("stop", "stem"), _split(store, term), strict=True)
+    sets = [make.term_set_query(schema(), field, codes(some).split()) for field, some in fields if len(some)]
+    if not sets:
+        return make.empty_query()
+    return make.const_score_query(make.boolean_query([(tantivy.Occur.Should, one) for one in sets]), 0.0)
 
 
 def _has_rare(known: _Known) -> bool:
@@ -143,20 +143,24 @@ def _queries(known: _Known, field: str, most: int | None) -> Iterator[Any]:
 
 
 def _known(store: Store, term: Term) -> _Known:
-    every = _stems_of(store, term)
-    stop, stems = every[every < store.stop_count], every[every >= store.stop_count]
+    stop, stems = _split(store, term)
     frequency = store.statistics.document_frequency[stems]
     documents = max(store.collection().documents, int(frequency.max(initial=0)), 1)
     weight = _idf(min(int(frequency.sum()), documents), documents)
     order = np.argsort(-frequency, kind="stable")
     stems, frequency = stems[order], frequency[order]
-    in_heads = store.statistics.in_heads(stems)
-    fields = {
-        field: _Stems(codes(stems[chosen]).split(), [weight / _idf(int(own), documents) for own in scored])
-        for field, chosen in (("stem", slice(None)), ("head", in_heads))
-        for scored in (frequency[chosen][:_SCORED],)
-    }
+    most = None if len(term.text) >= SHORTEST_IN_BODIES else _FREQUENT
+    fields = {}
+    for field, chosen in (("stem", slice(None)), ("head", store.statistics.in_heads(stems))):
+        boosts = [weight / _idf(int(own), documents) for own in frequency[chosen][:_SCORED]]
+        fields[field] = _Stems(codes(stems[chosen][:most]).split(), boosts)
     return _Known(term, codes(stop).split(), len(stems), fields, weight, {})
+
+
+def _split(store: Store, term: Term) -> tuple[Array, Array]:
+    """The stop words and the other stems of a term, rising."""
+    stems = _stems_of(store, term)
+    return stems[stems < store.stop_count], stems[stems >= store.stop_count]
 
 
 def _stems_of(store: Store, term: Term) -> Array:

@@ -20,8 +20,8 @@ from foltr.text.fields import Collection, QueryText, Term, Tokens
 from foltr.types import Array
 
 _MAX_HELD_WORDS = 2_000_000  # 8 MB
-_MAX_HELD_CHARACTERS = 4_000_000
-_MAX_HELD_DOCUMENTS = 2_000
+_MAX_HELD_CHARACTERS = 1_000_000
+_MAX_HELD_DOCUMENTS = 1_000
 MAX_BLOCK = 500_000  # words that are looked through at a time
 
 Held = TypeVar("Held")
