@@ -187,15 +187,19 @@ def test_history_counts_as_the_node_does():
     keys = [f"/home/{folder}/{name}" for folder in "ab" for name in "xyz"]
     folder_of = np.array([0, 0, 0, 1, 1, 1])
     history = no_history(folder_of)
-    for document in (0, 0, 4):
-        opened(history, document)
+    for document, typed in ((0, "one"), (0, "two"), (4, "three")):
+        opened(history, document, typed)
     next_day(history)
-    opened(history, 1)
+    opened(history, 1, "four")
+    opened(history, 0, "one")
     day = memory.DAY
-    counted = memory.count_openings([(keys[0], 0), (keys[0], 0), (keys[4], 0), (keys[1], day)], day)
+    uses = [("one", keys[0], 0), ("two", keys[0], 0), ("three", keys[4], 0), ("four", keys[1], day)]
+    counted = memory.count_openings([*uses, ("one", keys[0], day)], day)
+    weighed = memory.weighed(counted, {"/home/a": 3, "/home/b": 3}, 6)
     documents, folders = columns(history, np.arange(6))
-    np.testing.assert_allclose(documents, memory.saturated(memory.opened(counted, keys)))
-    np.testing.assert_allclose(folders, memory.folder_opened(counted, keys))
+    np.testing.assert_allclose(documents, np.log1p(memory.opened(weighed, keys)))
+    np.testing.assert_allclose(folders, np.log1p(memory.folder_opened(weighed, keys)))
+    assert documents[0] > documents[2]
 
 
 def test_the_shipped_weights_are_a_linear_ranker_over_known_features():

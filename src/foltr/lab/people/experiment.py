@@ -167,7 +167,7 @@ class Course:
         if clicks.any():
             self.log.append(interaction)
             for document in search.documents[ranking[clicks]].tolist():
-                histories.opened(self.history, document)
+                histories.opened(self.history, document, search.text)
             if self.memory is not None:
                 self.memory.choose(search, search.documents[ranking[clicks]].tolist(), step)
         return interaction

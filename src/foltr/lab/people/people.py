@@ -94,7 +94,10 @@ def test_searches(texts: Texts, someone: Person, idf: Idf, *, after: int, count:
     earlier = someone.targets[(which * max(after, 1)).astype(np.int64)]
     return [
         known_item(
-            texts, target, idf, stream(someone.seed, round=1000 * block + place, client=someone.number, purpose="data"),
+            texts,
+            target,
+            idf,
+            stream(someone.seed, round=1000 * block + place, client=someone.number, purpose="data"),
             someone.words,
         )  # fmt: skip
         for place, target in enumerate(np.where(refinding, earlier, fresh).tolist())
