@@ -80,6 +80,6 @@ def folder_lift(known: Habits, counts: Array, shares: Array, openings: float) ->
 
 
 def document_lift(known: Habits, counts: Array, in_folder: Array, sizes: Array) -> Array:
-    """[n] P(document | folder) over 1 / size, from the openings of document and folder [n] and the folder's size [n]."""
+    """[n] P(document | folder) over 1 / size, from the openings of document and folder and the size, all [n]."""
     grid = CONCENTRATIONS
     return (counts[:, None] * sizes[:, None] + grid) / (in_folder[:, None] + grid) @ known.documents

@@ -99,6 +99,6 @@ def test_searches(texts: Texts, someone: Person, idf: Idf, *, after: int, count:
             idf,
             stream(someone.seed, round=1000 * block + place, client=someone.number, purpose="data"),
             someone.words,
-        )  # fmt: skip
+        )
         for place, target in enumerate(np.where(refinding, earlier, fresh).tolist())
     ]

@@ -89,9 +89,9 @@ def _mistyped(text: str) -> str:
     """Two letters in the middle of the longest word change places, where it has four letters or more."""
     words = text.split()
     place = max(range(len(words)), key=lambda one: len(words[one]))
-    word, middle = words[place], len(words[place]) // 2
+    word, half = words[place], len(words[place]) // 2
     if len(word) >= 4:
-        words[place] = word[: middle - 1] + word[middle] + word[middle - 1] + word[middle + 1 :]
+        words[place] = word[: half - 1] + word[half] + word[half - 1] + word[half + 1 :]
     return " ".join(words)
 
 

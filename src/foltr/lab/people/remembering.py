@@ -1,4 +1,4 @@
-"""The memory of choices of a simulated person: what was opened for a typed text, as the node remembers and places it."""
+"""The memory of choices of a simulated person, as the node remembers and places what was opened for a typed text."""
 
 from collections.abc import Sequence
 
