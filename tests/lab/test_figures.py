@@ -25,7 +25,7 @@ METRICS |= {f"{what}, {attack}" for what in ("precision", "recall", "accuracy") 
 METRICS |= {f"{what}, average, {who}" for what in TEXT_METRICS for who in TITLES.values()}
 METRICS |= {"recall@K", "recall", "ms a query", "size_mb", "AUC", "features off", "documents a second", "kB sent"}
 PEOPLE_ROWS = (
-    *WITHOUT_CLICKS, *learners(shipped()), "local-only", "together", "together, personal part",
+    *WITHOUT_CLICKS, *learners(shipped()), "MAP, memory", "local-only", "together", "together, personal part",
 )  # fmt: skip
 METRICS |= {
     f"{measure}, {row}, {clicks} clicks"

@@ -11,13 +11,14 @@ from foltr.client import local_update
 from foltr.errors import DataMissing, SpecError
 from foltr.federation.schedule import Members
 from foltr.lab.people import corpora, machine, start_weights, together
-from foltr.lab.people.comparison import known_items, topical
+from foltr.lab.people.comparison import clicks_by, known_items, topical
 from foltr.lab.people.experiment import Situation, graded_gain, learners, quality_of, reciprocal_rank, trace
 from foltr.lab.people.history import columns, next_day, no_history, opened
 from foltr.lab.people.learners import RIVALS, Compared, NoLearning, TemperedPdgd
 from foltr.lab.people.people import FAVOURITES, person, searches_of, test_searches
 from foltr.lab.people.plain_bm25 import PlainBm25, plain_terms
 from foltr.lab.people.queries import field_text, known_item
+from foltr.lab.people.remembering import Memory
 from foltr.lab.people.runs import check
 from foltr.lab.people.searching import Prepared, Searcher, with_features
 from foltr.lab.people.settings import KnownItems, Together, Topical
@@ -187,15 +188,19 @@ def test_history_counts_as_the_node_does():
     keys = [f"/home/{folder}/{name}" for folder in "ab" for name in "xyz"]
     folder_of = np.array([0, 0, 0, 1, 1, 1])
     history = no_history(folder_of)
-    for document in (0, 0, 4):
-        opened(history, document)
+    for document, typed in ((0, "one"), (0, "two"), (4, "three")):
+        opened(history, document, typed)
     next_day(history)
-    opened(history, 1)
+    opened(history, 1, "four")
+    opened(history, 0, "one")
     day = memory.DAY
-    counted = memory.count_openings([(keys[0], 0), (keys[0], 0), (keys[4], 0), (keys[1], day)], day)
+    uses = [("one", keys[0], 0), ("two", keys[0], 0), ("three", keys[4], 0), ("four", keys[1], day)]
+    counted = memory.count_openings([*uses, ("one", keys[0], day)], day)
+    weighed = memory.weighed(counted, {"/home/a": 3, "/home/b": 3}, 6)
     documents, folders = columns(history, np.arange(6))
-    np.testing.assert_allclose(documents, memory.saturated(memory.opened(counted, keys)))
-    np.testing.assert_allclose(folders, memory.folder_opened(counted, keys))
+    np.testing.assert_allclose(documents, np.log1p(memory.opened(weighed, keys)))
+    np.testing.assert_allclose(folders, np.log1p(memory.folder_opened(weighed, keys)))
+    assert documents[0] > documents[2]
 
 
 def test_the_shipped_weights_are_a_linear_ranker_over_known_features():
@@ -429,3 +434,61 @@ def test_topical_queries_of_docstrings_are_divided_into_searched_and_tested():
     assert 0.3 < found["nDCG@10, BM25, 0 clicks"] < 1
     assert found["nDCG@10, MAP, 0 clicks"] == found["nDCG@10, counting, 0 clicks"]
     assert quality_of(graded_gain, searcher.judged(int(searcher.judged_queries[0])), np.zeros(100)[:100]) <= 1
+
+
+# --- other habits ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", ["one-word", "question", "beginnings", "typos"])
+def test_habits_change_the_words_and_not_the_target(texts, searcher, words):
+    for target in range(20):
+        draws = stream(3, round=target, purpose="data")
+        usual, other = (known_item(texts, target, searcher.idf, draws, one) for one in ("mixed", words))
+        assert other.target == usual.target
+        assert other == known_item(texts, target, searcher.idf, draws, words)
+        if words == "one-word":
+            assert len(other.text.split()) == 1
+            assert not other.wrong
+        if words == "question":
+            assert other.text.startswith("how does ")
+        if words == "beginnings":
+            assert all(full.startswith(cut) for full, cut in zip(usual.text.split(), other.text.split(), strict=True))
+        if words == "typos":
+            assert sorted(usual.text) == sorted(other.text)
+
+
+def test_somebody_who_moves_looks_elsewhere_afterwards(texts):
+    someone = person(texts, seed=1, number=0, searches=200, preferences=True, favourites=2, moves_at=100)
+    assert not set(someone.favourites) & set(someone.later)
+    before, after = (np.isin(texts.folders[part], someone.later) for part in np.split(someone.targets, 2))
+    assert before.mean() + 0.2 < after.mean()  # 40 % look for earlier targets
+    stays = person(texts, seed=1, number=0, searches=200, preferences=True, favourites=2)
+    assert (stays.targets[:100] == someone.targets[:100]).all()
+
+
+def test_senders_divide_mail_unevenly_and_small_indexes_hold_whole_folders(texts):
+    mail = corpora.by_senders(texts)
+    sizes = np.sort(np.bincount(mail.folders))
+    assert sizes.sum() == len(texts.titles)
+    assert sizes[-1] > 2 * sizes[0]
+    some = corpora.shortened(texts, 45)
+    assert len(some.titles) == 45
+    assert np.bincount(some.folders).tolist() == [15, 15, 15]
+    assert corpora.shortened(texts, 10_000) is texts
+
+
+def test_people_who_click_the_first_result_click_nothing_else():
+    model = clicks_by("first", grades=2)
+    clicks = clicks_on(np.array([0, 1, 1, 0, 0, 0, 0, 0, 0, 0]), model, np.full(20, 0.5))
+    assert clicks.tolist() == [True] + [False] * 9
+
+
+def test_the_memory_of_a_simulated_person_puts_a_chosen_document_first():
+    search = Prepared(
+        np.array([7, 8, 9]), np.zeros((3, 1)), np.zeros(3), np.zeros(3), np.zeros(3), np.zeros(3), 1.0, "some words"
+    )
+    remembered, order, exact = Memory(), np.array([0, 1, 2]), np.zeros(3, dtype=bool)
+    assert remembered.placed(search, order, exact, step=0).tolist() == [0, 1, 2]
+    remembered.choose(search, [9], step=0)
+    assert remembered.placed(search, order, exact, step=1).tolist() == [2, 0, 1]
+    assert remembered.placed(search._replace(text="other words"), order, exact, step=1).tolist() == [0, 1, 2]

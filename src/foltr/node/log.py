@@ -246,10 +246,10 @@ class Log:
             state = (now // DAY, self.rows("PRAGMA data_version"), self._choice_changes)
             if self._counted_at != state:
                 rows = self.rows(
-                    "SELECT d.key, c.time FROM choices c JOIN documents d ON d.id = c.document WHERE c.withdrawn = 0 "
-                    "AND d.key IS NOT NULL"
+                    "SELECT c.typed, d.key, c.time FROM choices c JOIN documents d ON d.id = c.document "
+                    "WHERE c.withdrawn = 0 AND d.key IS NOT NULL"
                 )
-                self._counted = memory.count_openings(((decoded(key), time) for key, time in rows), now)
+                self._counted = memory.count_openings(((typed, decoded(key), time) for typed, key, time in rows), now)
                 self._counted_at = state
             return self._counted
 

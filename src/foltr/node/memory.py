@@ -16,11 +16,12 @@ index is gone, memory moves to another machine with its paths, and a hash of a p
 
 import math
 import unicodedata
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from foltr.node.openings import NO_HABITS, Habits, document_lift, folder_lift, habits
 from foltr.types import Array
 
 DAY = 86_400.0  # seconds
@@ -28,7 +29,6 @@ KEEP, DECAY, DAYS = 0.9, 0.975, 90  # of a count at the next choice, of a count 
 SHORTEST_BEGINNING = 3  # letters
 PLACES = 2  # documents that memory may lift
 QUICK_RETURN = 10.0  # seconds until the page is visible again
-FOLDER_SMOOTHING = 3.0  # openings of no folder, so that one opening is not yet a preference
 LONGEST_TEXT = 1_000  # characters of a query that are stored
 
 _PART = "\0"  # no path contains it
@@ -152,38 +152,65 @@ def quick_return(opened: float, visible_again: float) -> bool:
 
 
 class Openings(NamedTuple):
-    """Decayed counts of openings."""
+    """Decayed counts of openings, and what they say about the next one once the sizes of folders are known."""
 
     documents: dict[str, float]
     folders: dict[str, float]
     total: float
+    sizes: dict[str, int] = {}  # noqa: RUF012 - documents of every folder with openings
+    indexed: int = 0  # documents of the index
+    habits: Habits = NO_HABITS
 
 
 NO_OPENINGS = Openings({}, {}, 0.0)
 
 
-def count_openings(openings: Iterable[tuple[str, float]], now: float) -> Openings:
-    """Counts of (document, time) at a day: an opening counts .975^days."""
+def count_openings(openings: Iterable[tuple[str | None, str, float]], now: float) -> Openings:
+    """Counts of (typed text, document, time) at a day: an opening counts .975^days; of those with the same text and
+    document the newest. Openings without a text count each."""
+    newest: dict[object, tuple[str, float]] = {}
+    for number, (typed, document, time) in enumerate(openings):
+        pair = number if typed is None else (typed, document)
+        newest[pair] = document, max(time, newest.get(pair, (document, time))[1])
     documents: dict[str, float] = {}
     folders: dict[str, float] = {}
-    for document, time in openings:
+    for document, time in newest.values():
         weight, folder = DECAY ** days_between(time, now), folder_of(document)
         documents[document] = documents.get(document, 0.0) + weight
         folders[folder] = folders.get(folder, 0.0) + weight
     return Openings(documents, folders, sum(documents.values()))
 
 
+def weighed(counted: Openings, sizes: Mapping[str, int], indexed: int) -> Openings:
+    """The counts against the documents in each of their folders and in the index. Documents that are gone from the
+    index still count for their folder."""
+    if not counted.documents:
+        return counted
+    places = {folder: place for place, folder in enumerate(counted.folders)}
+    folder = np.array([places[folder_of(one)] for one in counted.documents])
+    known = np.maximum(np.bincount(folder), [sizes.get(one, 0) for one in places])
+    total = max(indexed, int(known.sum()))
+    found = habits(np.array(list(counted.documents.values())), folder, known, total)
+    return counted._replace(sizes=dict(zip(places, known.tolist(), strict=True)), indexed=total, habits=found)
+
+
 def opened(counted: Openings, documents: Sequence[str]) -> Array:
-    """[documents] decayed count of the openings of each."""
-    return np.array([counted.documents.get(one, 0.0) for one in documents])
+    """[documents] how many times likelier than chance each is to be opened next within its folder, minus 1."""
+    counts = np.array([counted.documents.get(one, 0.0) for one in documents])
+    in_folder, sizes = _by_folder(counted, documents)
+    return np.where(in_folder > 0, document_lift(counted.habits, counts, in_folder, sizes) - 1, 0.0)
 
 
 def folder_opened(counted: Openings, documents: Sequence[str]) -> Array:
-    """[documents] share of all openings that lie in the document's folder, drawn towards 0 while there are few."""
-    found = np.array([counted.folders.get(folder_of(one), 0.0) for one in documents])
-    return found / (counted.total + FOLDER_SMOOTHING)
+    """[documents] how many times likelier than chance the next opening lies in the document's folder, minus 1."""
+    in_folder, sizes = _by_folder(counted, documents)
+    lift = folder_lift(counted.habits, in_folder, sizes / max(counted.indexed, 1), counted.total)
+    return lift - 1 if counted.total > 0 else np.zeros(len(lift))
 
 
-def saturated(count: Array) -> Array:
-    """count / (count + 1): the first opening is worth half of all that openings can be worth."""
-    return count / (count + 1.0)
+def _by_folder(counted: Openings, documents: Sequence[str]) -> tuple[Array, Array]:
+    """Openings in the folder of each document, and how many documents it has; 1 where none was opened: it does not
+    matter then."""
+    folders = [folder_of(one) for one in documents]
+    counts = np.array([counted.folders.get(one, 0.0) for one in folders])
+    return counts, np.array([counted.sizes.get(one, 1) for one in folders], dtype=np.float64)

@@ -42,6 +42,7 @@ from foltr.node.indexing import Progress
 from foltr.node.learning import Refit, Version
 from foltr.node.listing import Listed
 from foltr.node.log import Displayed, Log, Retention, decoded
+from foltr.node.memory import NO_OPENINGS
 from foltr.node.places import Places
 from foltr.node.ranking import Context
 from foltr.node.reader import Reader
@@ -49,6 +50,7 @@ from foltr.node.results import Contribution, Results, Row, digest
 from foltr.node.rules import Rules
 from foltr.node.settings import Settings
 from foltr.node.shown import Lists
+from foltr.node.weighing import WeighedOpenings
 from foltr.node.why import Why
 
 
@@ -86,6 +88,7 @@ class Node:
         self._lists = Lists()
         self._live: layout.Reader | None = None
         self._reader: Reader | None = None
+        self._weigh = WeighedOpenings()
         self._log = Log(places.data / "log.sqlite", Retention(days=self.settings.retention_days))
 
     def __enter__(self) -> "Node":
@@ -350,6 +353,7 @@ class Node:
         if self._live is not None:
             self._live.close()
         self._live = self._reader = None
+        self._weigh = WeighedOpenings()
 
     def _remove_from_index(self) -> None:
         """Removes what the settings do not include any more, with its bytes, which no reader may hold on to."""
@@ -363,7 +367,7 @@ class Node:
             text=text,
             model=ranking.model_of(serving.current),
             trusted=None if serving.trusted is None else ranking.model_of(serving.trusted),
-            openings=self._log.openings(now) if self.settings.memory else memory.NO_OPENINGS,
+            openings=self._weigh(self._log.openings(now), self._reader) if self.settings.memory else NO_OPENINGS,
             remembered=self._log.lookup(text, now) if self.settings.memory else [],
             now=now,
             exploration=self.settings.exploration,

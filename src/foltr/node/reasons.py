@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 _COUNTS = ("never", "once", "twice", "three times", "four times", "five times", "six times", "seven times")
-_OFTEN = 0.3  # share of openings from which a folder is used often
+_OFTEN = 1.0  # a folder is used often where its next opening is twice as likely as its size alone says
 
 
 class Opened(NamedTuple):

@@ -201,6 +201,21 @@ class Store:
         )
         return [row[0] for row in rows]
 
+    def folder_sizes(self, folders: Iterable[str]) -> dict[str, int]:
+        """How many documents lie directly in each folder; for a mailbox, its mails."""
+        statement = (
+            "SELECT (SELECT count(*) FROM folders o JOIN files f ON f.folder = o.id JOIN documents d ON d.file = f.id "
+            "WHERE o.path = ? AND d.part = '') + (SELECT count(*) FROM folders o JOIN files f ON f.folder = o.id "
+            "JOIN documents d ON d.file = f.id WHERE o.path = ? AND f.name = ? AND d.part != '')"
+        )
+        sizes = {}
+        for folder in folders:
+            path = os.fsencode(folder)
+            above, _, name = path.rpartition(b"/")
+            row = self.connection.execute(statement, (path or b"/", above or b"/", name)).fetchone()
+            sizes[folder] = int(row[0])
+        return sizes
+
     def states(self) -> dict[str, int]:
         """How many files are in each state; an excluded folder counts once."""
         rows = dict(self.connection.execute("SELECT state, count(*) FROM files GROUP BY state").fetchall())

@@ -60,5 +60,5 @@ class Facts(NamedTuple):
     names: tuple[str, ...]  # [documents] folded, without the ending
     age_days: Array  # [documents]
     depth: Array  # [documents] folders above the file, below the root
-    opened: Array  # [documents] decayed count of openings; local
-    folder_opened: Array  # [documents] decayed share of openings in the document's folder; local
+    opened: Array  # [documents] chance to be opened next within its folder, over that of any document there, minus 1
+    folder_opened: Array  # [documents] chance of the folder to be opened in next, over that by its size, minus 1

@@ -16,11 +16,12 @@ With t of the query's T different terms, c_f occurrences in field f, |f| words w
                        with or without an ending
     prefix_title ...   share of the terms that the field has, or of which it has a word that begins with the term
     length             words of all fields; age in days; depth: folders above the file
-    opened, folder     how often the document, and how much of its folder, was opened: local, part of no message
+    opened, folder     how many times likelier than chance the document within its folder, and its folder, are to be
+                       opened next, minus 1 (`node.openings`): local, part of no message
 
 A term that no document has is not dropped: it has the idf of a term in one document, and one occurrence in p. Scaling:
-`range` by minimum and maximum over the query's candidates, `none` as it is, `log` log(1 + x) / 10, `saturating`
-x / (1 + x). A feature that is not finite counts as 0.
+`range` by minimum and maximum over the query's candidates, `none` as it is, `log` log(1 + x) / 10, `log1p` log(1 + x),
+which may be negative, `saturating` x / (1 + x). A feature that is not finite counts as 0.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,6 +38,7 @@ from foltr.text.occurrences import Occurrences
 from foltr.types import Array
 
 MU = 1000.0
+_LEAST = 1e-6 - 1.0  # of a feature whose logarithm log1p takes
 _TITLE, _BODY, _NAME, _PATH = (FIELDS.index(field) for field in ("title", "body", "name", "path"))
 _SHOWN = (_TITLE, _BODY, _NAME, _PATH)  # fields with features of their own
 
@@ -56,8 +58,8 @@ FEATURES: tuple[Feature, ...] = (
     *(Feature(name, "none", "lexical") for name in ("title_cov_by_q", "title_exact", "name_exact")),
     *(Feature(f"prefix_{field}", "none", "lexical") for field in ("title", "name", "path")),
     *(Feature(name, "log", "static") for name in ("length", "age", "depth")),
-    Feature("opened", "saturating", "history"),
-    Feature("folder", "none", "history"),
+    Feature("opened", "log1p", "history"),
+    Feature("folder", "log1p", "history"),
 )
 NAMES = tuple(feature.name for feature in FEATURES)
 
@@ -161,6 +163,10 @@ def _by_logarithm(values: Array) -> Array:
     return np.log1p(np.maximum(values, 0.0)) / 10.0
 
 
+def _by_log1p(values: Array) -> Array:
+    return np.log1p(np.maximum(values, _LEAST))
+
+
 def _saturating(values: Array) -> Array:
     return np.maximum(values, 0.0) / (1.0 + np.maximum(values, 0.0))
 
@@ -171,7 +177,9 @@ def _scaling(name: str) -> Callable[[Array], Array]:
     return SCALINGS[name]
 
 
-SCALINGS = {"range": _by_range, "none": _as_it_is, "log": _by_logarithm, "saturating": _saturating}
+SCALINGS = {
+    "range": _by_range, "none": _as_it_is, "log": _by_logarithm, "log1p": _by_log1p, "saturating": _saturating,
+}  # fmt: skip
 
 
 def columns(names: Sequence[str]) -> Array:

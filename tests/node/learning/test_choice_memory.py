@@ -158,12 +158,31 @@ def test_the_folder_of_a_mail_is_its_mailbox():
 
 
 def test_openings_are_counted_by_document_and_folder():
-    counted = count_openings([("/x/a", NOON), ("/x/a", NOON - 2 * DAY), ("/x/b", NOON), ("/y/c", NOON)], NOON)
-    assert np.allclose(memory.opened(counted, ["/x/a", "/x/b", "/z/d"]), [1 + 0.975**2, 1, 0])
-    total = 3 + 0.975**2
-    assert counted.total == pytest.approx(total)
-    shares = memory.folder_opened(counted, ["/x/new", "/y/c", "/z/d"])
-    assert np.allclose(shares, np.array([2 + 0.975**2, 1, 0]) / (total + 3))
+    uses = [("p", "/x/a", NOON), ("q", "/x/a", NOON - 2 * DAY), ("p", "/x/b", NOON), (None, "/y/c", NOON)]
+    counted = count_openings([*uses, (None, "/y/c", NOON)], NOON)
+    assert counted.documents == pytest.approx({"/x/a": 1 + 0.975**2, "/x/b": 1, "/y/c": 2})
+    assert counted.folders == pytest.approx({"/x": 2 + 0.975**2, "/y": 2})
+    assert counted.total == pytest.approx(4 + 0.975**2)
+
+
+def test_the_same_words_and_document_count_once_as_of_the_newest_opening():
+    uses = [("p", "/x/a", NOON), ("p", "/x/a", NOON - 3 * DAY), ("p", "/x/a", NOON - DAY)]
+    assert count_openings(uses, NOON).documents == {"/x/a": 1}
+
+
+def test_folders_are_weighed_against_their_sizes():
+    uses = [(None, f"/large/{n}", NOON) for n in range(8)] + [(None, f"/small/{n}", NOON) for n in range(8)]
+    counted = memory.weighed(count_openings(uses, NOON), {"/large": 900, "/small": 10}, 1000)
+    large, small, never = memory.folder_opened(counted, ["/large/new", "/small/new", "/never/x"])
+    assert large < 0 < small  # half of the openings are few for nine tenths of the documents, many for a hundredth
+    assert never < 0
+
+
+def test_documents_that_are_gone_from_the_index_still_count():
+    counted = memory.weighed(count_openings([("p", "/x/a", NOON), ("q", "/x/b", NOON)], NOON), {"/x": 0}, 0)
+    assert counted.sizes == {"/x": 2}
+    assert counted.indexed == 2
+    assert np.isfinite(memory.opened(counted, ["/x/a", "/y/c"])).all()
 
 
 def test_nothing_opened_counts_nothing():

@@ -155,3 +155,16 @@ def test_settling_twice_logs_one_list(node):
     results = node.search("json")
     assert node.settle(results) == node.settle(results.search_id)
     assert len(node.history()) == 1
+
+
+def test_openings_are_weighed_against_the_documents_of_their_folder(node_of, folder):
+    node = node_of(**{f"{name}.txt": f"harbour {name}" for name in ("one", "two", "three")})
+    node.choose(node.search("harbour one"), node.search("harbour one").rows[0].id)
+    weighed = node._context("harbour").openings
+    assert weighed.sizes == {str(folder): 3}
+    assert weighed.indexed == 3
+    assert node._context("harbour").openings is weighed  # nothing changed in between
+    (folder / "four.txt").write_text("harbour four")
+    list(node.index())
+    node.search("harbour")
+    assert node._context("harbour").openings.sizes == {str(folder): 4}

@@ -7,12 +7,14 @@ the run; BM25 and BM25F see no clicks and differ between checkpoints only by the
 
 from collections.abc import Iterator, Sequence
 from functools import cache
+from typing import Literal
 
 import numpy as np
 
 from foltr.clicks import ClickModel, Users, click_model
-from foltr.lab.people.experiment import Situation, graded_gain, learners, reciprocal_rank, trace, without_clicks
+from foltr.lab.people.experiment import SHOWN, Situation, graded_gain, learners, reciprocal_rank, trace, without_clicks
 from foltr.lab.people.people import Person, person, searches_of, test_searches
+from foltr.lab.people.remembering import Memory
 from foltr.lab.people.searching import Prepared, Searcher, with_features
 from foltr.lab.people.settings import KnownItems, Topical, checkpoints
 from foltr.lab.people.weights import Weights
@@ -20,6 +22,7 @@ from foltr.rng import stream
 from foltr.text.matching import columns
 
 SEARCHES_A_CLICK = 2  # a person who finds nothing in the first ten does not click: so many searches are prepared
+FIRST = "first"  # people who click the first document of every list, whatever it is
 _GRADES = (2, 3, 5)  # for which there are click tables
 
 
@@ -28,7 +31,8 @@ def known_items(searcher: Searcher, setting: KnownItems, weights: Weights, seed:
     people = [
         person(
             searcher.texts, seed=seed, number=number, searches=SEARCHES_A_CLICK * setting.longest + 40,
-            preferences=setting.preferences,
+            preferences=setting.preferences, favourites=setting.favourites, words=setting.words,
+            moves_at=setting.longest // 2 if setting.moving else None,
         )
         for number in range(setting.people)
     ]  # fmt: skip
@@ -38,17 +42,17 @@ def known_items(searcher: Searcher, setting: KnownItems, weights: Weights, seed:
         )
         for someone in people
     ]
-    return compared("MRR@10", situations, weights)
+    return compared("MRR@10", situations, weights, rows=setting.rows)
 
 
 def situation_of(
     searcher: Searcher, someone: Person, weights: Weights, clicks: str, tests: dict[int, int]
 ) -> Situation:
     """The known-item searches of a person; `tests`: number of test searches at each checkpoint."""
-    places, texts = columns(weights.names), searcher.texts
+    places, texts, prefix = columns(weights.names), searcher.texts, someone.words == "beginnings"
     tested = {
         after: [
-            with_features(searcher.known_item(query), places)
+            with_features(searcher.known_item(query, prefix=prefix), places)
             for query in test_searches(texts, someone, searcher.idf, after=after, count=count)
         ]
         for after, count in tests.items()
@@ -57,9 +61,9 @@ def situation_of(
 
     @cache
     def search(step: int) -> Prepared:
-        return with_features(searcher.known_item(asked[step]), places)
+        return with_features(searcher.known_item(asked[step], prefix=prefix), places)
 
-    model = click_model(Users(clicks), grades=2)
+    model = clicks_by(clicks, grades=2)
     return Situation(search, len(asked), tested, texts.folders, model, reciprocal_rank, someone.seed, someone.number)
 
 
@@ -68,9 +72,16 @@ def topical(searcher: Searcher, setting: Topical, weights: Weights, seed: int) -
     judged = searcher.texts.judged
     assert judged is not None
     top = int(judged.judgments[:, 2].max())
-    model = click_model(Users(setting.clicks), grades=next(count for count in _GRADES if count > top))
+    model = clicks_by(setting.clicks, grades=next(count for count in _GRADES if count > top))
     situations = [_topical_situation(searcher, setting, weights, model, seed, n) for n in range(setting.people)]
-    return compared("nDCG@10", situations, weights)
+    return compared("nDCG@10", situations, weights, rows=setting.rows)
+
+
+def clicks_by(name: str, *, grades: int) -> ClickModel:
+    """The click model of this name."""
+    if name == FIRST:
+        return ClickModel(np.eye(SHOWN)[:, :1] * np.ones(grades), np.ones(grades))
+    return click_model(Users(name), grades=grades)
 
 
 def _topical_situation(
@@ -94,20 +105,27 @@ def _topical_situation(
     return Situation(search, count, at, searcher.texts.folders, model, graded_gain, seed, number)
 
 
-def compared(measure: str, situations: Sequence[Situation], weights: Weights) -> dict[str, float]:
+def compared(
+    measure: str, situations: Sequence[Situation], weights: Weights, *, rows: Literal["all", "node"] = "all"
+) -> dict[str, float]:
     """Metric -> mean over the people."""
     found: dict[str, list[float]] = {}
     for situation in situations:
-        for name, value in _metrics(measure, situation, weights):
+        for name, value in _metrics(measure, situation, weights, rows):
             found.setdefault(name, []).append(value)
     return {name: float(np.mean(values)) for name, values in found.items()}
 
 
-def _metrics(measure: str, situation: Situation, weights: Weights) -> Iterator[tuple[str, float]]:
+def _metrics(
+    measure: str, situation: Situation, weights: Weights, rows: Literal["all", "node"]
+) -> Iterator[tuple[str, float]]:
     for row, by_checkpoint in without_clicks(situation, weights).items():
         yield from ((f"{measure}, {row}, {clicks} clicks", value) for clicks, value in by_checkpoint.items())
-    for row, learner in learners(weights).items():
-        run = trace(situation, weights, learner)
+    chosen = learners(weights)
+    if rows == "node":
+        chosen = {row: chosen[row] for row in ("counting", "MAP")} | {"MAP, memory": chosen["MAP"]}
+    for row, learner in chosen.items():
+        run = trace(situation, weights, learner, memory=Memory() if row == "MAP, memory" else None)
         yield from ((f"{measure}, {row}, {clicks} clicks", value) for clicks, value in run.offline.items())
         yield f"online, {row}", run.online
         yield f"largest weight, {row}", float(np.abs(run.parameters).max())

@@ -4,7 +4,8 @@
     docstrings          of Python's standard library; a folder is a module
     nfcorpus, ...       the corpora of `lab.data.corpora`; they have no folders: neighbouring ids are one
 
-Documents of one topic were often numbered together, so that blocks of ids stand for the folders of a person.
+Documents of one topic were often numbered together, so that blocks of ids stand for the folders of a person. As mail,
+documents have senders instead (`by_senders`): few send much, most send little, and a sender has no topic.
 """
 
 import hashlib
@@ -17,6 +18,7 @@ import numpy as np
 
 from foltr.lab.data import corpora
 from foltr.lab.people.machine import FEWEST, FOLDERS, LIMIT, machine_documents
+from foltr.rng import stream
 from foltr.text.corpus import Corpus
 from foltr.types import Array
 
@@ -82,6 +84,26 @@ def subset(texts: Texts, chosen: Array) -> Texts:
         titles=some(texts.titles), bodies=some(texts.bodies), names=some(texts.names), paths=some(texts.paths),
         folders=texts.folders[chosen], judged=None,
     )  # fmt: skip
+
+
+def by_senders(texts: Texts) -> Texts:
+    """The documents as mail: a folder is a sender, the r-th of whom sent in proportion to 1 / r; drawn once for all."""
+    count = max(2, len(texts.titles) // BLOCK)
+    share = np.cumsum(1 / np.arange(1, count + 1))
+    drawn = stream(0, purpose="partition").uniform(len(texts.titles))
+    senders = np.searchsorted(share / share[-1], drawn, side="right")
+    return texts._replace(folders=np.unique(senders, return_inverse=True)[1].astype(np.int64))
+
+
+def shortened(texts: Texts, limit: int) -> Texts:
+    """Whole folders in an order drawn once for all, until there are `limit` documents; the last one may lose some."""
+    if len(texts.titles) <= limit:
+        return texts
+    order = stream(1, purpose="partition").permutation(int(texts.folders.max()) + 1)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    chosen = subset(texts, np.sort(np.argsort(place[texts.folders], kind="stable")[:limit]))
+    return chosen._replace(folders=np.unique(chosen.folders, return_inverse=True)[1].astype(np.int64))
 
 
 def checksum(texts: Texts) -> str:

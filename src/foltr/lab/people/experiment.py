@@ -19,6 +19,7 @@ from foltr.client import Rank, Searches, local_update
 from foltr.lab.people import history as histories
 from foltr.lab.people.history import SEARCHES_A_DAY, History, no_history
 from foltr.lab.people.learners import WEAK_PRIOR, Compared, NoLearning, TemperedPdgd
+from foltr.lab.people.remembering import Memory
 from foltr.lab.people.searching import Prepared
 from foltr.lab.people.weights import HISTORY, Weights
 from foltr.learners.softmax import SoftmaxMap
@@ -113,9 +114,9 @@ def without_clicks(situation: Situation, weights: Weights) -> dict[str, dict[int
     }
 
 
-def trace(situation: Situation, weights: Weights, learner: Any) -> Trace:
-    """Runs a learner through the searches of a person until the last checkpoint."""
-    course = Course(situation, weights)
+def trace(situation: Situation, weights: Weights, learner: Any, *, memory: Memory | None = None) -> Trace:
+    """Runs a learner through the searches of a person until the last checkpoint; with `memory` it places documents."""
+    course = Course(situation, weights, memory)
     model = Model(weights.values, 0, Linear(), k=SHOWN, seed=situation.seed)
     update = local_update(
         model, Searches(situation.searches + 1, course.search), learner=learner, mechanism=NoPrivacy(),
@@ -129,8 +130,8 @@ def trace(situation: Situation, weights: Weights, learner: Any) -> Trace:
 class Course:
     """The searches of one person with one learner: what happened so far."""
 
-    def __init__(self, situation: Situation, weights: Weights) -> None:
-        self.situation, self.weights = situation, weights
+    def __init__(self, situation: Situation, weights: Weights, memory: Memory | None = None) -> None:
+        self.situation, self.weights, self.memory = situation, weights, memory
         self.history = no_history(situation.folder_of)
         self.offline: dict[int, float] = {}
         self.online: list[float] = []
@@ -144,9 +145,7 @@ class Course:
         self.step = step + 1
         checkpoint = len(self.log)
         if checkpoint in situation.tests and checkpoint not in self.offline:
-            tested = [
-                quality_of(situation.quality, test, self._scores(test, rank)) for test in situation.tests[checkpoint]
-            ]
+            tested = [self._tested(test, rank, step) for test in situation.tests[checkpoint]]
             self.offline[checkpoint] = float(np.mean(tested))
         if checkpoint >= self.last or step >= situation.searches:
             return _nothing(len(self.weights.names))
@@ -159,6 +158,8 @@ class Course:
         features = with_history(search, self.history, self.weights)
         draws = stream(situation.seed, round=step, client=situation.person, purpose="ranking")
         ranking, scores = rank(features, SHOWN, draws)
+        if self.memory is not None:
+            ranking = self._placed(search, features, scores, step)[:SHOWN]
         uniforms = stream(situation.seed, round=step, client=situation.person, purpose="clicks").uniform(2 * SHOWN)
         clicks = clicks_on(search.grades[ranking], situation.click_model, uniforms)
         self.online.append(situation.quality(search.grades[ranking], search.ideal))
@@ -166,12 +167,23 @@ class Course:
         if clicks.any():
             self.log.append(interaction)
             for document in search.documents[ranking[clicks]].tolist():
-                histories.opened(self.history, document)
+                histories.opened(self.history, document, search.text)
+            if self.memory is not None:
+                self.memory.choose(search, search.documents[ranking[clicks]].tolist(), step)
         return interaction
 
-    def _scores(self, test: Prepared, rank: Rank) -> Array:
+    def _tested(self, test: Prepared, rank: Rank, step: int) -> float:
         features = with_history(test, self.history, self.weights)
-        return rank(features, SHOWN, stream(0, purpose="ranking"))[1]
+        scores = rank(features, SHOWN, stream(0, purpose="ranking"))[1]
+        if self.memory is None:
+            return quality_of(self.situation.quality, test, scores)
+        return self.situation.quality(test.grades[self._placed(test, features, scores, step)], test.ideal)
+
+    def _placed(self, search: Prepared, features: Array, scores: Array, step: int) -> Array:
+        """[n] all candidates in the order of their scores, those that memory knows first."""
+        assert self.memory is not None
+        exact = features[:, self.weights.names.index("name_exact")] > 0
+        return self.memory.placed(search, order(scores), exact, step)
 
 
 def _nothing(width: int) -> Interaction:

@@ -1,38 +1,63 @@
-"""What a simulated person has opened, as the node counts it (`foltr.node.memory`), over document numbers."""
-
-from typing import NamedTuple
+"""What a simulated person has opened, as the node counts and weighs it (`foltr.node.memory`), over document numbers."""
 
 import numpy as np
 
-from foltr.node.memory import DECAY, FOLDER_SMOOTHING, saturated
+from foltr.node.memory import DECAY
+from foltr.node.openings import NO_HABITS, Habits, document_lift, folder_lift, habits
 from foltr.types import Array
 
 SEARCHES_A_DAY = 10  # counts decay by the day
 
 
-class History(NamedTuple):
-    """Decayed counts; arrays change in place."""
+class History:
+    """Decayed counts of openings; they change in place."""
 
-    folder_of: Array  # [documents] number of the folder
-    documents: Array  # [documents] openings
-    folders: Array  # [folders] openings
+    def __init__(self, folder_of: Array) -> None:
+        self.folder_of = folder_of  # [documents] number of the folder
+        self.sizes = np.bincount(folder_of)  # [folders] documents
+        self.documents = np.zeros(len(folder_of))
+        self.folders = np.zeros(len(self.sizes))
+        self.day = 0
+        self.newest: dict[tuple[str, int], int] = {}  # typed text and document -> day
+        self.known: Habits | None = NO_HABITS  # None: they must be estimated again
 
 
 def no_history(folder_of: Array) -> History:
-    return History(folder_of, np.zeros(len(folder_of)), np.zeros(int(folder_of.max(initial=0)) + 1))
+    return History(folder_of)
 
 
-def opened(history: History, document: int) -> None:
-    history.documents[document] += 1
-    history.folders[history.folder_of[document]] += 1
+def opened(history: History, document: int, typed: str) -> None:
+    """One more opening; of those with the same text and document the newest counts."""
+    earlier = history.newest.get((typed, document))
+    weight = 1.0 if earlier is None else 1.0 - DECAY ** (history.day - earlier)
+    history.newest[typed, document] = history.day
+    history.documents[document] += weight
+    history.folders[history.folder_of[document]] += weight
+    history.known = None
 
 
 def next_day(history: History) -> None:
-    history.documents[:] *= DECAY
-    history.folders[:] *= DECAY
+    history.day += 1
+    history.documents *= DECAY
+    history.folders *= DECAY
+    history.known = None
 
 
 def columns(history: History, documents: Array) -> tuple[Array, Array]:
     """The features `opened` and `folder` of some documents, as the node scales them."""
-    shares = history.folders[history.folder_of[documents]] / (history.folders.sum() + FOLDER_SMOOTHING)
-    return saturated(history.documents[documents]), shares
+    if history.known is None:
+        history.known = _habits(history)
+    folder = history.folder_of[documents]
+    sizes, in_folder = history.sizes[folder], history.folders[folder]
+    total = history.folders.sum()
+    if not total > 0:
+        return np.zeros(len(documents)), np.zeros(len(documents))
+    within = document_lift(history.known, history.documents[documents], in_folder, sizes)
+    among = folder_lift(history.known, in_folder, sizes / len(history.documents), total)
+    return np.log(within), np.log(among)
+
+
+def _habits(history: History) -> Habits:
+    found = np.flatnonzero(history.documents)
+    folders, place = np.unique(history.folder_of[found], return_inverse=True)
+    return habits(history.documents[found], place, history.sizes[folders], len(history.documents))

@@ -10,10 +10,11 @@ import numpy as np
 from foltr.clicks import USERS
 from foltr.errors import SpecError
 from foltr.lab.people import together
-from foltr.lab.people.comparison import known_items, topical
-from foltr.lab.people.corpora import Texts, checksum, load_texts
+from foltr.lab.people.comparison import FIRST, known_items, topical
+from foltr.lab.people.corpora import Texts, by_senders, checksum, load_texts, shortened
+from foltr.lab.people.machine import LIMIT
 from foltr.lab.people.searching import Searcher
-from foltr.lab.people.settings import KnownItems, Together, Topical
+from foltr.lab.people.settings import Folders, KnownItems, Together, Topical
 from foltr.lab.people.weights import Weights, digest, weights_for
 from foltr.lab.simulation.evaluation import Progress, RunResult
 from foltr.lab.spec.setting import DataChoice, PeopleSetting
@@ -39,8 +40,9 @@ def load(data: DataChoice) -> Texts:
 
 def check(setting: PeopleSetting, loaded: Texts) -> None:
     """Refuses impossible settings before anything is computed."""
-    if setting.people.clicks not in USERS:
-        raise SpecError(f"people.clicks = {setting.people.clicks!r} is unknown; there are {', '.join(USERS)}")
+    if setting.people.clicks not in (*USERS, FIRST):
+        known = ", ".join((*USERS, FIRST))
+        raise SpecError(f"people.clicks = {setting.people.clicks!r} is unknown; there are {known}")
     if setting.people.judged and loaded.judged is None:
         raise SpecError(f"data.name = {setting.data.name!r} has no judged queries; use nfcorpus or docstrings")
     if setting.people.sends and len(loaded.titles) < _SMALLEST_INDEX * setting.people.people:
@@ -66,15 +68,17 @@ def facts(setting: PeopleSetting, loaded: Texts) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=2)
-def _searcher(name: str, documents: int) -> Searcher:
-    return Searcher(load_texts(name, documents))
+def _searcher(name: str, documents: int, folders: Folders) -> Searcher:
+    texts = load_texts(name, max(documents, LIMIT))
+    texts = by_senders(texts) if folders == "senders" else texts
+    return Searcher(texts if documents >= LIMIT else shortened(texts, documents))
 
 
 def run_setting(setting: PeopleSetting, loaded: Texts, seed: int) -> Iterator[Progress | RunResult]:  # noqa: ARG001
     """One progress message, then the result."""
     began = time.perf_counter()
     weights = weights_for(setting.data.name)
-    searcher = _searcher(setting.data.name, setting.people.documents)
+    searcher = _searcher(setting.data.name, setting.people.documents, setting.people.folders)
     numbers = MEASURES[type(setting.people)](searcher, setting.people, weights, seed)
     yield Progress(1, numbers[next(iter(numbers))])
     yield RunResult(

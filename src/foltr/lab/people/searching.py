@@ -35,6 +35,7 @@ class Prepared(NamedTuple):
     plain: Array  # [up to 10] grades of the first ten of `plain_bm25`, which searches all documents
     grades: Array  # [n] int8: of a known item 1 for the target
     ideal: float  # DCG@10 of the best list of all judged documents
+    text: str = ""  # as it was typed
 
 
 class FieldTuning(NamedTuple):
@@ -75,9 +76,12 @@ class Searcher:
         frequency = max(self.index.document_frequencies(word), default=1)
         return float(idf(self.index.collection.documents, np.array([frequency]))[0])
 
-    def prepare(self, text: str, judged: Mapping[int, int], tuning: FieldTuning = TUNED) -> Prepared:
-        """A search with the grades of its relevant documents; all features of `FEATURES`."""
-        query = self.index.query_text(text)
+    def prepare(
+        self, text: str, judged: Mapping[int, int], tuning: FieldTuning = TUNED, *, prefix: bool = False
+    ) -> Prepared:
+        """A search with the grades of its relevant documents; all features of `FEATURES`. `prefix`: the last word may
+        be a beginning."""
+        query = self.index.query_text(text, prefix=prefix)
         documents = self.index.candidates(query, CANDIDATES)
         tokens, collection = self.index.tokens(documents), self.index.collection
         raw = features(query, tokens, collection, self.index.facts(documents))
@@ -90,10 +94,11 @@ class Searcher:
         grades, plain_grades = (
             np.array([judged.get(number, 0) for number in some.tolist()], dtype=np.int8) for some in (documents, plain)
         )
-        return Prepared(documents, scale(raw, FEATURES), raw[:, _BM25], tuned, plain_grades, grades, _ideal(judged))
+        scaled = scale(raw, FEATURES)
+        return Prepared(documents, scaled, raw[:, _BM25], tuned, plain_grades, grades, _ideal(judged), text)
 
-    def known_item(self, query: KnownItem) -> Prepared:
-        return self.prepare(query.text, {query.target: 1})
+    def known_item(self, query: KnownItem, *, prefix: bool = False) -> Prepared:
+        return self.prepare(query.text, {query.target: 1}, prefix=prefix)
 
 
 def _relevant_by_query(corpus: Corpus | None) -> dict[int, dict[int, int]]:

@@ -1,12 +1,14 @@
 """The table `people` of a spec: which simulated people search, and what is compared."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import msgspec
 
 from foltr.lab.people.machine import LIMIT
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
+Words: TypeAlias = Literal["mixed", "one-word", "question", "beginnings", "typos"]  # see `queries`
+Folders: TypeAlias = Literal["own", "senders"]  # see `corpora`
 CHECKPOINTS = (0, 10, 50, 200, 1000)  # searches with a click after which learners are tested
 
 
@@ -18,7 +20,12 @@ class KnownItems(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fi
     clicks: str = "navigational"
     longest: Count = 200  # last checkpoint
     tests: Count = 50  # searches of a person that learners are tested on, at each checkpoint
-    documents: Count = LIMIT  # of a machine, at most
+    documents: Count = LIMIT  # at most
+    words: Words = "mixed"
+    favourites: Count = 4  # folders of a person with preferences
+    moving: bool = False  # half-way the favourites are replaced
+    folders: Folders = "own"
+    rows: Literal["all", "node"] = "all"  # node: what a node does, also with its memory of choices
 
     judged: ClassVar[bool] = False  # needs judged queries
     sends: ClassVar[bool] = False  # something leaves the node
@@ -32,6 +39,8 @@ class Topical(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
     longest: Count = 1000  # last checkpoint
     tests: Count = 300  # queries that learners are tested on, at most
     documents: Count = LIMIT
+    folders: Folders = "own"
+    rows: Literal["all", "node"] = "all"
 
     judged: ClassVar[bool] = True
     sends: ClassVar[bool] = False
@@ -50,6 +59,9 @@ class Together(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
     server_step: Annotated[float, msgspec.Meta(gt=0)] = 2.0
     tests: Count = 50
     documents: Count = LIMIT
+    words: Words = "mixed"
+    favourites: Count = 4
+    folders: Folders = "own"
 
     judged: ClassVar[bool] = False
     sends: ClassVar[bool] = True

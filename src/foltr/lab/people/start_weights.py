@@ -36,7 +36,7 @@ LEXICAL = (
     "prefix_title", "prefix_name", "prefix_path", "length",
 )  # fmt: skip
 MAY_BE_NEGATIVE = ("length",)
-BY_HAND = {"opened": 1.5, "folder": 2.0}
+BY_HAND = {"opened": 0.35, "folder": 0.35}
 
 
 def development_searches(name: str, queries: int = QUERIES) -> list[Prepared]:

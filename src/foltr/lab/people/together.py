@@ -60,7 +60,10 @@ def separate_indexes(texts: Texts, people: int, seed: int) -> list[Array]:
 def person_with_index(texts: Texts, setting: Together, weights: Weights, seed: int, number: int) -> Situation:
     """A person with an index of these texts only; test searches at the end."""
     searches = SEARCHES_A_CLICK * setting.searches_with_click + 40
-    someone = person(texts, seed=seed, number=number, searches=searches, preferences=setting.preferences)
+    someone = person(
+        texts, seed=seed, number=number, searches=searches, preferences=setting.preferences,
+        favourites=setting.favourites, words=setting.words,
+    )  # fmt: skip
     return situation_of(Searcher(texts), someone, weights, setting.clicks, {setting.searches_with_click: setting.tests})
 
 

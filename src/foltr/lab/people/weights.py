@@ -2,12 +2,14 @@
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import foltr.node
+from foltr.lab.people.machine import FOLDERS
 from foltr.text.matching import FEATURES, NAMES, Feature
 from foltr.types import Array
 
@@ -38,7 +40,18 @@ def shipped() -> Weights:
 def weights_for(corpus: str) -> Weights:
     """Start weights that were fitted without this corpus; the node's where it was never used."""
     known = json.loads(LEFT_OUT.read_text(encoding="utf-8"))["without"]
-    return _read(known[corpus]) if corpus in known else shipped()
+    source = _source(corpus)
+    return _read(known[source]) if source in known else shipped()
+
+
+def _source(corpus: str) -> str:
+    """The corpus of the fit that a folder's files belong to; the sources of Python have the docstrings in them."""
+    if not Path(corpus).is_absolute():
+        return corpus
+    folder = Path(corpus)
+    if any(folder.is_relative_to(one) or Path(one).is_relative_to(folder) for one in FOLDERS):
+        return "machine"
+    return "docstrings" if re.search(r"/python3?(\.\d+)?(/|$)", folder.as_posix()) else corpus
 
 
 def _read(listed: list[dict[str, Any]]) -> Weights:
