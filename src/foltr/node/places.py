@@ -91,6 +91,19 @@ def private_json(path: Path, content: Any) -> None:
         private_file(temporary).write_text(dump_json(content), "utf-8")
 
 
+def stored_files(places: Places) -> list[tuple[Path, int]]:
+    """The files of the node with their sizes."""
+    folders = (places.config, places.data, places.cache)
+    return [found for folder in folders for file in sorted(folder.rglob("*")) for found in _with_size(file)]
+
+
+def _with_size(file: Path) -> list[tuple[Path, int]]:
+    try:
+        return [(file, file.stat().st_size)] if file.is_file() else []
+    except OSError:  # a file of the index that was replaced meanwhile
+        return []
+
+
 def synced(folder: Path) -> None:
     """Names in a folder reach the disk: files that were created, renamed or deleted in it."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)

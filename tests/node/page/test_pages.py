@@ -1,8 +1,10 @@
 """What the pages show and change, without a browser."""
 
+import ast
 import contextlib
 import re
 import sqlite3
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -10,8 +12,26 @@ from page_client import form_of, numbers
 
 import foltr.node
 from foltr.errors import FoltrError
-from foltr.node.page import inside, install, pages, search
-from foltr.node.page.inside import Asked, Opening
+from foltr.node import pins
+from foltr.node.learning import Opening
+from foltr.node.page import actions, install, pages, search
+from foltr.node.page.search import Asked
+
+
+def private_names(tree):
+    """Attributes of other objects that begin with an underscore; NamedTuples have some that are public."""
+    for one in ast.walk(tree):
+        if isinstance(one, ast.Attribute) and one.attr.startswith("_") and one.attr not in ("_asdict", "_replace"):
+            if not (isinstance(one.value, ast.Name) and one.value.id == "self"):
+                yield ast.unparse(one)
+
+
+def test_the_page_uses_public_names_only():
+    assert list(private_names(ast.parse("node._lock, self._lock, one._replace()"))) == ["node._lock"]
+    modules = sorted(Path(pages.__file__).parent.glob("*.py"))
+    found = {one.name: list(private_names(ast.parse(one.read_text("utf-8")))) for one in modules}
+    assert {name: used for name, used in found.items() if used} == {}
+    assert "pages.py" in found
 
 
 def listed(client, **query):
@@ -135,7 +155,7 @@ def test_the_description_for_browsers(browser_client):
 
 def pin(node, words, place):
     row = search.list_view(node, Asked(words)).rows[place]
-    inside.state(node, inside.search(node, Asked(words)).search_id, row.id, "pinned")
+    actions.act(node, {"q": words, "pin": str(row.id)})
     return row
 
 
@@ -154,29 +174,29 @@ def bytes_of(home):
 
 
 @pytest.mark.parametrize("way", ["remove", "exclude", "delete", "forget", "take back"])
-def test_a_pin_leaves_no_bytes(home, node, library, way):
+def test_a_pin_leaves_no_bytes(browser_client, home, node, library, keys, way):
     pin(node, "fractions zebra", 0)
     assert b"fractions zebra" in bytes_of(home)
     if way == "remove":
-        inside.remove(node, str(library / "docs"))
+        node.remove(library / "docs")
     if way == "exclude":
-        inside.exclude(node, ["fractions/"])
+        node.exclude(["fractions/"])
     if way == "delete":
-        inside.delete_everything_searched(node)
+        browser_client.post("/history/delete", data={"csrf": keys.form_token, "everything": "yes"})
     if way == "forget":
-        inside.forget(node)
+        node.forget()
     if way == "take back":
-        (one,) = inside.statements(node)
-        inside.take_back_statement(node, one.query, one.document)
-    assert inside.statements(node) == []
+        (one,) = pins.every(node.log)
+        browser_client.post("/history/take-back", data={"csrf": keys.form_token, "number": str(one.time)})
+    assert pins.every(node.log) == []
     assert b"fractions zebra" not in bytes_of(home)
 
 
 def test_other_pins_stay(node, library):
     pin(node, "fractions", 1)
     other = pin(node, "hostile", 1)
-    inside.remove(node, str(library / "docs"))
-    assert [one.query for one in inside.statements(node)] == ["hostile"]
+    node.remove(library / "docs")
+    assert [one.query for one in pins.every(node.log)] == ["hostile"]
     assert search.list_view(node, Asked("hostile")).rows[0].id == other.id
 
 

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
+from foltr.errors import InputError
+from foltr.node import files
 from foltr.node import query as language
 from foltr.node.node import Node
-from foltr.node.page import inside
-from foltr.node.page.inside import Asked
 from foltr.node.query import Clause, Query
 from foltr.node.results import Results, Row
 from foltr.node.snippets import escaped, printable
@@ -28,6 +28,14 @@ MAX_CHARACTERS = language.MAX_CHARACTERS
 ROWS, MOST_ROWS = 10, 100
 _CHOICES = 6  # filters of a kind to choose from
 _DAYS = (("today", 0), ("last 7 days", 7), ("last 30 days", 30), ("last year", 365))
+
+
+class Asked(NamedTuple):
+    """A search as the page sends it; enough to make the same list again after a restart."""
+
+    text: str
+    newest_first: bool = False
+    limit: int = ROWS
 
 
 class RowView(NamedTuple):
@@ -81,25 +89,37 @@ def clean(text: str) -> str:
     return text[:MAX_CHARACTERS].replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
 
 
+def search(node: Node, asked: Asked) -> Results:
+    return node.search(asked.text, asked.limit, newest_first=asked.newest_first)
+
+
+def known_list(node: Node, search_id: str, asked: Asked) -> Results:
+    """A list by its id; after a restart, or when it is too old, it is made again from what was asked."""
+    try:
+        return node.known_list(search_id).results
+    except InputError:
+        return search(node, asked)
+
+
 def list_view(node: Node, asked: Asked) -> ListView:
-    return view_of(node, asked, inside.search(node, asked))
+    return view_of(node, asked, search(node, asked))
 
 
 def view_of(node: Node, asked: Asked, results: Results) -> ListView:
-    documents = inside.displayed(node, results.search_id) if results.rows else []
+    documents = node.known_list(results).page.documents if results.rows else []
     rows = [_row(row, document) for row, document in zip(results.rows, documents, strict=True)]
     query = language.parse(asked.text)
     chosen = [Filter(_name(group), without(query, group)) for group in query.conditions]
-    dropped = [] if rows else [one for one in chosen if inside.search(node, Asked(one.query, limit=1)).rows]
+    dropped = [] if rows else [one for one in chosen if search(node, Asked(one.query, limit=1)).rows]
     shown = len(rows)
     more = min(MOST_ROWS, shown + 10) if shown < min(results.total, MOST_ROWS) else None
-    waiting = 0 if rows else inside.waiting(node)
+    waiting = 0 if rows else _waiting(node)
     return ListView(asked, results, rows, chosen, dropped, _count(results, asked), more, waiting)
 
 
 def filters(node: Node, asked: Asked) -> list[FilterGroup]:
     """Filters to choose from, with the number of documents in the list that each leaves."""
-    documents, query = inside.listed(node, asked), language.parse(asked.text)
+    documents, query = _every_document(node, asked), language.parse(asked.text)
     fields = {clause.field for group in query.conditions for clause in group}
     groups = [
         ("Type", "type", _types(documents)),
@@ -112,6 +132,18 @@ def filters(node: Node, asked: Asked) -> list[FilterGroup]:
         for name, field, choices in groups
         if choices and field not in fields
     ]
+
+
+def _every_document(node: Node, asked: Asked) -> list[Document]:
+    """All documents of a list, at most a thousand; it is computed again, since lists that were shown are held short."""
+    with node.reading():
+        found = node.listed(asked.text, newest_first=asked.newest_first)
+        return [] if found is None else found.documents()
+
+
+def _waiting(node: Node) -> int:
+    with node.reading() as reader:
+        return 0 if reader is None else files.count_waiting(reader.store.connection)
 
 
 def marked(text: str, highlights: Iterable[tuple[int, int]]) -> Markup:
