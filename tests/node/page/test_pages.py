@@ -20,16 +20,15 @@ from foltr.node.page.search import Asked
 
 def private_names(tree):
     """Attributes of other objects that begin with an underscore; NamedTuples have some that are public."""
-    for one in ast.walk(tree):
-        if isinstance(one, ast.Attribute) and one.attr.startswith("_") and one.attr not in ("_asdict", "_replace"):
-            if not (isinstance(one.value, ast.Name) and one.value.id == "self"):
-                yield ast.unparse(one)
+    attributes = (one for one in ast.walk(tree) if isinstance(one, ast.Attribute) and one.attr.startswith("_"))
+    names = [ast.unparse(one) for one in attributes if one.attr not in ("_asdict", "_replace")]
+    return [name for name in names if not name.startswith("self.")]
 
 
 def test_the_page_uses_public_names_only():
-    assert list(private_names(ast.parse("node._lock, self._lock, one._replace()"))) == ["node._lock"]
+    assert private_names(ast.parse("node._lock, self._lock, one._replace()")) == ["node._lock"]
     modules = sorted(Path(pages.__file__).parent.glob("*.py"))
-    found = {one.name: list(private_names(ast.parse(one.read_text("utf-8")))) for one in modules}
+    found = {one.name: private_names(ast.parse(one.read_text("utf-8"))) for one in modules}
     assert {name: used for name, used in found.items() if used} == {}
     assert "pages.py" in found
 
