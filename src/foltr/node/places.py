@@ -7,6 +7,7 @@
 `FOLTR_NODE_HOME`, or `home=`, puts all three below one folder.
 """
 
+import contextlib
 import os
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,13 @@ def private_file(path: Path) -> Path:
             f"{path}: cannot be written ({problem.strerror}); free the path or choose another home"
         ) from None
     return path
+
+
+def private_files(folder: Path) -> None:
+    """Gives the files of a folder mode 0600: for those that a library creates by the process's own rules."""
+    for file in folder.iterdir():
+        with contextlib.suppress(FileNotFoundError):  # merged with others meanwhile
+            file.chmod(0o600)
 
 
 def private_json(path: Path, content: Any) -> None:
