@@ -12,7 +12,7 @@ from page_client import form_of, numbers
 
 import foltr.node
 from foltr.errors import FoltrError
-from foltr.node import pins
+from foltr.node import pins, schema
 from foltr.node.learning import Opening
 from foltr.node.page import actions, install, pages, search
 from foltr.node.page.search import Asked
@@ -115,6 +115,18 @@ def test_why_is_my_file_not_here(browser_client, library):
         (library / "docs" / "gone.md", "absent"),
     ):
         assert f"<strong>{answer}</strong>" in browser_client.get("/why", params={"path": str(path)}).text
+
+
+def test_the_index_page_says_that_an_earlier_index_is_searched(browser_client, node, monkeypatch):
+    assert "earlier one is searched" not in browser_client.get("/index").text
+    monkeypatch.setattr(schema, "SCHEMA", schema.SCHEMA + 1)
+    assert "The earlier one is searched" in browser_client.get("/index").text
+    building = node.index()
+    next(building)
+    building.close()
+    total = node.status().rebuilding.total
+    assert re.search(rf"complete:\s0 of {total} files are done", browser_client.get("/index").text)
+    assert numbers(listed(browser_client, q="json"))
 
 
 def test_the_exact_contributions_add_up(browser_client):
