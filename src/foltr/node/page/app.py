@@ -26,6 +26,7 @@ from starlette.exceptions import HTTPException
 
 from foltr.errors import FoltrError, InputError, StorageError
 from foltr.node import shown
+from foltr.node.memory import split_key
 from foltr.node.node import Node
 from foltr.node.page import actions, demo, pages, search
 from foltr.node.page.demo import Story
@@ -51,7 +52,8 @@ class Page:
         )  # fmt: skip
         self._templates.filters |= {"path": search.short_path, "day": search.day, "moment": search.moment,
                                     "printed": escaped, "size": pages.size, "decimal": demo.decimal,
-                                    "estimate": demo.estimate}  # fmt: skip
+                                    "estimate": demo.estimate, "breakable": search.breakable,
+                                    "document": lambda key: search.place(*split_key(key))}  # fmt: skip
 
     def render(self, template: str, code: int = 200, **values: Any) -> HTMLResponse:
         return HTMLResponse(self.text(template, **values), code)
@@ -100,12 +102,15 @@ def create_app(
     return Guard(app, keys, page.answer, allowed_users=allowed_users, owner=owner or system_owner())
 
 
+_MISSING = {"Not Found": "There is no such page.", "Method Not Allowed": "Only forms of this page are sent there."}
+
+
 def _shown(page: Page, status: int) -> Callable[[Request, Exception], Response]:
     """Errors as a page, or as one line where a part of a page was asked for."""
 
     def handler(request: Request, problem: Exception) -> Response:
         code = problem.status_code if isinstance(problem, HTTPException) else status
-        text = problem.detail if isinstance(problem, HTTPException) else str(problem)
+        text = _MISSING.get(problem.detail, problem.detail) if isinstance(problem, HTTPException) else str(problem)
         text = "A field of the form is missing or wrong." if isinstance(problem, RequestValidationError) else text
         if isinstance(problem, StorageError):
             text = f"{text} {page.rebuilding()}".strip()
@@ -124,7 +129,7 @@ def _add_search(app: FastAPI, page: Page) -> None:
         view = search.list_view(node, asked_of(q, sort, n))
         groups = search.filters(node, view.asked) if view.rows else []
         message = actions.MESSAGES.get(said, "")
-        return page.render("search.html", view=view, groups=groups, message=message, indexed=bool(node.settings.roots))
+        return page.render("search.html", view=view, groups=groups, message=message)
 
     @app.get("/list")
     def rows(request: Request, q: str = "", sort: str = "", n: int = search.ROWS) -> Response:

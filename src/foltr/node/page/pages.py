@@ -15,7 +15,6 @@ from foltr.node import settings as node_settings
 from foltr.node.conditions import seconds_of
 from foltr.node.learning import Opening
 from foltr.node.log import Displayed
-from foltr.node.memory import split_key
 from foltr.node.node import Node
 from foltr.node.page.search import clean, number_of
 from foltr.node.settings import Settings
@@ -34,7 +33,7 @@ class SearchView(NamedTuple):
     number: int
     time: float
     query: str | None  # None: erased
-    opened: list[tuple[str, int, bool]]  # path, rank, taken back
+    opened: list[tuple[str, int, bool]]  # key of the document, rank, taken back
 
 
 class Point(NamedTuple):
@@ -109,7 +108,7 @@ def _delete(node: Node, search: str, since: str, until: str, everything: str) ->
 
 
 def _searched(one: Displayed) -> SearchView:
-    opened = [(split_key(choice.document)[0], choice.position + 1, bool(choice.withdrawn))
+    opened = [(choice.document, choice.position + 1, bool(choice.withdrawn))
               for choice in one.choices if choice.document is not None]  # fmt: skip
     return SearchView(one.impression, one.time, one.query, opened)
 
@@ -220,8 +219,9 @@ _STATES = {
 
 def size(number: int) -> str:
     if number < 1000:
-        return f"{number} B"
-    return f"{number / 1e6:,.1f} MB" if number >= 1e5 else f"{number / 1e3:,.1f} kB"
+        return f"{number}\N{NO-BREAK SPACE}B"
+    figure, unit = (number / 1e6, "MB") if number >= 1e5 else (number / 1e3, "kB")
+    return f"{figure:,.1f}\N{NO-BREAK SPACE}{unit}"
 
 
 # ---- settings

@@ -72,6 +72,7 @@ class ListView(NamedTuple):
     summary: str
     more: int | None  # rows to ask for next
     waiting: int = 0  # for an empty list: files that are not read yet
+    no_folders: bool = False  # nothing was chosen to be searched
 
 
 def asked_of(text: str, sort: str = "", rows: int = ROWS) -> Asked:
@@ -114,7 +115,8 @@ def view_of(node: Node, asked: Asked, results: Results) -> ListView:
     shown = len(rows)
     more = min(MOST_ROWS, shown + 10) if shown < min(results.total, MOST_ROWS) else None
     waiting = 0 if rows else _waiting(node)
-    return ListView(asked, results, rows, chosen, dropped, _count(results, asked), more, waiting)
+    summary, no_folders = _count(results, asked), not node.settings.roots
+    return ListView(asked, results, rows, chosen, dropped, summary, more, waiting, no_folders)
 
 
 def filters(node: Node, asked: Asked) -> list[FilterGroup]:
@@ -166,6 +168,16 @@ def short_path(path: str) -> str:
     return escaped(os.fsencode(shown).decode("utf-8", "backslashreplace"))
 
 
+def place(path: str, part: str) -> str:
+    """Where a document is: a file, or a mail in a mailbox."""
+    return short_path(path) + (f" #{escaped(part)}" if part else "")
+
+
+def breakable(path: str) -> Markup:
+    """A path that may be broken after every slash."""
+    return Markup("/<wbr>").join(path.split("/"))
+
+
 def day(seconds: float | None) -> str:
     if not seconds:
         return ""
@@ -180,13 +192,13 @@ def moment(seconds: float) -> str:
 
 
 def _row(row: Row, document: Document) -> RowView:
-    place = short_path(row.path) + (f" #{escaped(row.part)}" if row.part else "")
+    where = place(row.path, row.part)
     sender = printable(document.sender)[:200]
     return RowView(
         id=row.id,
         rank=row.rank,
         title=marked(row.title, row.title_highlights),
-        where=f"{sender} in {place}" if sender else place,
+        where=f"{sender} in {where}" if sender else where,
         folder=short_path(str(PurePath(row.path).parent)),
         day=day(row.date),
         kind=row.kind,
