@@ -2,20 +2,23 @@
 
 import ast
 import contextlib
+import os
 import re
 import sqlite3
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from page_client import form_of, numbers
+from page_client import PORT, Client, form_of, numbers
 
 import foltr.node
 from foltr.errors import FoltrError
 from foltr.node import pins, schema
 from foltr.node.learning import Opening
 from foltr.node.page import actions, install, pages, search
+from foltr.node.page.app import create_app
 from foltr.node.page.search import Asked
+from foltr.node.page.security import load_keys
 
 
 def private_names(tree):
@@ -106,6 +109,27 @@ def test_nothing_found_offers_a_way_on(browser_client):
     assert "Search without the filter type:pdf" in text
     assert "Why is my file not here?" in text
     assert "Did you mean" in listed(browser_client, q="jsonn") or numbers(listed(browser_client, q="jsonn"))
+
+
+def test_a_node_without_folders_says_so(tmp_path):
+    with foltr.node.open(tmp_path / "new") as node:
+        keys = load_keys(tmp_path / "page.json", PORT)
+        app = create_app(node, keys, owner=lambda *_: os.getuid())
+        with Client(app, **{keys.cookie_name: keys.cookie}) as client:
+            assert "Choose folders" in client.get("/").text
+            assert "No folder is searched yet" in client.get("/index").text
+
+
+def test_an_address_that_is_none(browser_client):
+    answer = browser_client.get("/nothing-here")
+    assert answer.status_code == 404
+    assert "There is no such page." in answer.text
+
+
+def test_a_place_names_the_mail_in_a_mailbox_and_breaks_after_slashes():
+    assert search.place("/mail/box", "7@example.org") == "/mail/box #7@example.org"
+    assert search.place("/notes/tax.md", "") == "/notes/tax.md"
+    assert search.breakable("/a<b/c") == "/<wbr>a&lt;b/<wbr>c"
 
 
 def test_why_is_my_file_not_here(browser_client, library):
