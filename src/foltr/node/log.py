@@ -290,6 +290,10 @@ class Log:
         found = tuple(Choice(one[0], _decoded_or_none(one[1]), *one[2:]) for one in choices)
         return Displayed(number, time, query, keys, found)
 
+    def document_keys(self) -> list[str]:
+        """Keys of all documents that were not erased."""
+        return [decoded(key) for (key,) in self.rows("SELECT key FROM documents WHERE key IS NOT NULL")]
+
     def _keys(self, numbers: list[int]) -> tuple[str | None, ...]:
         marks = ", ".join("?" * len(numbers))
         found = dict(self.rows(f"SELECT id, key FROM documents WHERE id IN ({marks})", numbers))  # noqa: S608 - marks only

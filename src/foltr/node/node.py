@@ -44,7 +44,7 @@ from foltr.node import why as node_why
 from foltr.node.indexing import Progress
 from foltr.node.learning import Refit, Version
 from foltr.node.listing import Listed
-from foltr.node.log import Displayed, Log, Retention, decoded
+from foltr.node.log import Displayed, Log, Retention
 from foltr.node.places import Places
 from foltr.node.preview import Preview
 from foltr.node.ranking import Context
@@ -122,7 +122,7 @@ class Node:
             checked = Rules(changed)
             self.save_settings(changed)
             self._remove_from_index()
-            keys = [decoded(key) for (key,) in self.log.rows("SELECT key FROM documents WHERE key IS NOT NULL")]
+            keys = self.log.document_keys()
             erasure.scrub(self.log, [key for key in keys if checked.verdict(memory.split_key(key)[0])])
             pinned = {one.document for one in pins.every(self.log)}
             pins.erase(self.log, [key for key in pinned if checked.verdict(memory.split_key(key)[0])])

@@ -119,7 +119,8 @@ def test_the_old_index_serves_until_the_new_one_is_complete(home, raised, monkey
         assert not before.exists()
         assert found(node) == first
         assert {row.id for row in node.search("apple", limit=FILES).rows}.isdisjoint(numbers)
-        assert node._reader.store.version == NEW
+        with node.reading() as reader:
+            assert reader.store.version == NEW
 
 
 def test_reading_an_old_index_does_not_change_it(home, raised):
