@@ -34,8 +34,7 @@ _MEASURE = """() => {
 
 def queries(home: Path, count: int) -> list[str]:
     """Two or three words of the titles of random documents."""
-    with foltr.node.open(home) as node:
-        reader = node._open_reader()
+    with foltr.node.open(home) as node, node.reading() as reader:
         assert reader is not None
         rows = reader.store.connection.execute("SELECT title FROM documents WHERE length(title) > 8").fetchall()
     draws = stream(7, purpose="queries")

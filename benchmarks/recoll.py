@@ -200,7 +200,7 @@ def ask(home: str, documents: str) -> None:
         memory = resident_mb()
         start = learning.start_weights()
         only = tuple(msgspec.structs.replace(one, weight=float(one.name == "bm25")) for one in start.features)
-        learning.adopt(opened._log, msgspec.structs.replace(start, features=only))
+        learning.adopt(opened.log, msgspec.structs.replace(start, features=only))
         for text in queries:
             rows["BM25, one field"].append([[row.path for row in opened.search(text, limit=10).rows], 0.0])
     for lists in rows.values():

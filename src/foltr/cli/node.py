@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from foltr.cli import node_page
-from foltr.cli.node_output import moment, say, show_contributions, show_indexing, show_results, size, table
+from foltr.cli.node_output import moment, rebuilding, say, show_contributions, show_indexing, show_results, size, table
 from foltr.cli.output import Json, print_json, require, with_options
 from foltr.errors import InputError
 
 if TYPE_CHECKING:
     from foltr.node.node import Node
     from foltr.node.results import Results
+    from foltr.node.status import Status
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -198,8 +199,10 @@ def status(json_: Json = False) -> None:
     with opened() as node:
         found = node.status()
     if json_:
-        print_json(found._asdict())
+        print_json(_plain_status(found))
         return
+    if found.rebuilding is not None:
+        say(rebuilding(found.rebuilding))
     table([[state, f"{count:,}"] for state, count in found.states.items()], ("files", ""), right=(1,))
     say(f"{sum(found.states.values()):,} files, {found.documents:,} documents")
     say(f"index {size(found.index_bytes)}, log, memory and weights {size(found.data_bytes)}")
@@ -208,6 +211,10 @@ def status(json_: Json = False) -> None:
         say(f"searches {root}")
     if found.paused:
         say("paused; foltr node resume goes on")
+
+
+def _plain_status(found: "Status") -> dict[str, Any]:
+    return {**found._asdict(), "rebuilding": found.rebuilding and found.rebuilding._asdict()}
 
 
 class History(NamedTuple):
@@ -376,7 +383,7 @@ def _last(node: "Node") -> tuple[int, int]:
 def _tell_counts(node: "Node", json_: bool) -> None:
     found = node.status()
     if json_:
-        print_json(found._asdict())
+        print_json(_plain_status(found))
         return
     counts = ", ".join(f"{count:,} {state}" for state, count in found.states.items() if count)
     say(f"{found.documents:,} documents; files: {counts or 'none'}")

@@ -12,6 +12,7 @@ from rich.text import Text
 from foltr.cli.output import err, out
 
 if TYPE_CHECKING:
+    from foltr.node.layout import Rebuild
     from foltr.node.node import Node
     from foltr.node.results import Contribution, Results, Row
 
@@ -67,6 +68,13 @@ def show_contributions(row: "Row", contributions: Sequence["Contribution"]) -> N
             figures = f"{one.weight:+7.3f} x {one.scaled:6.3f} = {one.points:+8.4f}"
             say(f"{_INDENT}{one.feature:<16} {figures}   (value {one.value:.4g})")
     say(f"{_INDENT}{'score':<16} {row.score:+28.4f}")
+
+
+def rebuilding(new: "Rebuild") -> str:
+    serving = "an earlier index is searched until the new one is complete"
+    if not new.total:
+        return f"{serving}; foltr node index builds it"
+    return f"{serving}: {new.done:,} of {new.total:,} files are done"
 
 
 def short_path(path: str) -> str:

@@ -16,9 +16,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from foltr.node.node import Node, Status, open  # noqa: A004 - foltr.node.open
+    from foltr.node.node import Node, open  # noqa: A004 - foltr.node.open
     from foltr.node.results import Contribution, Results, Row
     from foltr.node.snippets import Snippet
+    from foltr.node.status import Status
 
 __all__ = ["Contribution", "Node", "Results", "Row", "Snippet", "Status", "open"]
 
@@ -28,7 +29,7 @@ _PLACES = {
     "Results": "results",
     "Row": "results",
     "Snippet": "snippets",
-    "Status": "node",
+    "Status": "status",
     "open": "node",
 }
 

@@ -26,7 +26,7 @@ import numpy as np
 from foltr.errors import StorageError
 from foltr.node import sequences
 from foltr.node.candidate_queries import SHORTEST_IN_BODIES, Queries, codes, schema
-from foltr.node.places import private_folder, private_json
+from foltr.node.places import private_files, private_folder, private_json
 from foltr.node.statistics import HEAD_FIELDS
 from foltr.node.store import Store
 from foltr.text.fields import FIELDS, QueryText, Term
@@ -63,6 +63,8 @@ class Candidates:
         if self._writer is not None:
             self._writer.wait_merging_threads()
             self._writer = None
+            for folder in self.cache.glob("candidates-*"):
+                private_files(folder)
         self._index = None
 
     def update(self, store: Store) -> None:
@@ -153,6 +155,7 @@ class Candidates:
     def _finish(self, store: Store, stamp: Stamp) -> None:
         self._the_writer().commit()
         self._index.reload()
+        private_files(self.cache / stamp.folder)
         private_json(self.cache / "candidates.json", msgspec.to_builtins(stamp))
         self.stamp = stamp
         # a list of what is gone, also from here; at worst it stays

@@ -27,6 +27,14 @@ class File(NamedTuple):
     reason: str | None
 
 
+class Problem(NamedTuple):
+    """A file that could not be read, or was left out."""
+
+    path: str
+    state: str
+    reason: str
+
+
 class Waiting(NamedTuple):
     id: int
     path: str
@@ -80,3 +88,27 @@ def waiting(connection: sqlite3.Connection) -> list[Waiting]:
         "WHERE f.state = 'waiting' ORDER BY f.mtime_ns DESC, f.id"
     )
     return [Waiting(row[0], joined(row[1], row[2]), *row[3:]) for row in rows]
+
+
+def count_waiting(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT count(*) FROM files WHERE state = 'waiting'").fetchone()[0])
+
+
+def reasons(connection: sqlite3.Connection, limit: int = 200) -> list[tuple[str, str, int]]:
+    """(state, reason, files) of files that are not simply indexed, the most frequent first."""
+    rows = connection.execute(
+        "SELECT state, reason, count(*) FROM files WHERE state != 'waiting' AND (state != 'indexed' OR reason IS NOT "
+        "NULL) GROUP BY state, reason ORDER BY count(*) DESC, state, reason LIMIT ?",
+        (limit,),
+    )
+    return [(state, reason or "", int(count)) for state, reason, count in rows]
+
+
+def problems(connection: sqlite3.Connection, limit: int = 200) -> list[Problem]:
+    """Files that could not be read, and those that were skipped."""
+    rows = connection.execute(
+        "SELECT o.path, f.name, f.state, f.reason FROM files f JOIN folders o ON o.id = f.folder "
+        "WHERE f.state IN ('failed', 'skipped') ORDER BY f.state, o.path, f.name LIMIT ?",
+        (limit,),
+    )
+    return [Problem(joined(folder, name), state, reason or "") for folder, name, state, reason in rows]

@@ -15,6 +15,7 @@ import contextlib
 import shutil
 import sqlite3
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -25,6 +26,13 @@ from foltr.node.places import Places, private_folder, private_json, synced
 from foltr.node.store import Store
 from foltr.node.writing import Writer, fingerprint
 from foltr.text.analysis import TextAnalysis
+
+
+class Rebuild(NamedTuple):
+    """How far a new index is while an earlier one is searched."""
+
+    done: int  # files that it has looked at
+    total: int  # files that it knows; 0: it has not been begun
 
 
 class Live(msgspec.Struct, frozen=True):
@@ -60,7 +68,7 @@ def writing_folder(places: Places, analysis: TextAnalysis) -> Path:
     if live is not None and is_current(live, analysis):
         _delete_others(places, live)  # of a change that was taken back, or of a process that was killed
         return live
-    following = places.cache / f"index-{_number(live) + 1}"
+    following = _following(places, live)
     if following.exists() and not is_current(following, analysis):
         shutil.rmtree(following, ignore_errors=True)
     private_folder(following)
@@ -72,8 +80,24 @@ def writing_folder(places: Places, analysis: TextAnalysis) -> Path:
 def is_current(folder: Path, analysis: TextAnalysis) -> bool:
     """Whether an index can be continued. A damaged one cannot."""
     with contextlib.suppress(StorageError), contextlib.closing(Store(folder / "index.sqlite")) as store:
-        return store.version == schema.SCHEMA and store.meta("fingerprint", "") == fingerprint(analysis)
+        return _is_of_today(store, analysis)
     return False
+
+
+def _is_of_today(store: Store, analysis: TextAnalysis) -> bool:
+    return store.version == schema.SCHEMA and store.meta("fingerprint", "") == fingerprint(analysis)
+
+
+def rebuilding(places: Places, live: Store, analysis: TextAnalysis) -> Rebuild | None:
+    """How far the successor of the live index is; None where the live one has the tables and analysis of today."""
+    if _is_of_today(live, analysis):
+        return None
+    path = _following(places, live.path.parent) / "index.sqlite"
+    with contextlib.suppress(StorageError), contextlib.closing(Store(path)) as new:
+        if _is_of_today(new, analysis):
+            states = new.states()
+            return Rebuild(sum(states.values()) - states["waiting"], sum(states.values()))
+    return Rebuild(0, 0)
 
 
 def open_writer(places: Places, folder: Path, analysis: TextAnalysis, *, max_words: int) -> Writer:
@@ -133,6 +157,10 @@ class Reader:
             self.store.close()
             self.candidates.close()
             self._folder = None
+
+
+def _following(places: Places, live: Path | None) -> Path:
+    return places.cache / f"index-{_number(live) + 1}"
 
 
 def _number(folder: Path | None) -> int:

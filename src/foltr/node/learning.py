@@ -66,6 +66,14 @@ class Serving(NamedTuple):
     trusted: Weights | None  # to interleave with; None: the current version is trusted
 
 
+class Opening(NamedTuple):
+    """The best place that was opened from a list."""
+
+    time: float
+    rank: int  # from 1
+    version: int  # of the weights that ranked
+
+
 class Refit(NamedTuple):
     """What a refit did."""
 
@@ -137,6 +145,15 @@ def version(log: Log, number: int) -> Weights:
     if not rows:
         raise InputError(f"there is no version {number} of the weights; `foltr node learn` lists them")
     return aligned(parse_weights(rows[0][0], where=f"{log.path}: version {number}"))
+
+
+def openings(log: Log) -> list[Opening]:
+    """Of every list the best place that was opened and not taken back, in the order of time."""
+    rows = log.rows(
+        "SELECT i.time, min(c.position), i.model_version FROM impressions i JOIN choices c ON c.impression = i.id "
+        "WHERE c.withdrawn = 0 GROUP BY i.id ORDER BY i.id"
+    )
+    return [Opening(time, position + 1, version) for time, position, version in rows]
 
 
 def versions(log: Log) -> list[Version]:

@@ -253,16 +253,22 @@ class Log:
                 self._counted_at = state
             return self._counted
 
+    def impressions(self) -> int:
+        return int(self.rows("SELECT count(*) FROM impressions")[0][0])
+
     def clicks(self) -> int:
         """Choices from lists that were not withdrawn."""
         return int(
             self.rows("SELECT count(*) FROM choices WHERE withdrawn = 0 AND impression IS NOT NULL")[0][0]
         )  # fmt: skip
 
-    def history(self, *, limit: int = 50, before: int | None = None) -> list[Displayed]:
-        """The newest lists and their choices, newest first; `before` an impression to page on."""
-        last = before if before is not None else 2**62
-        rows = self.rows("SELECT id FROM impressions WHERE id < ? ORDER BY id DESC LIMIT ?", (last, limit))
+    def history(self, *, limit: int = 50, before: int | None = None, text: str = "") -> list[Displayed]:
+        """The newest lists whose query has a text in it, newest first; `before` an impression to page on."""
+        rows = self.rows(
+            "SELECT i.id FROM impressions i LEFT JOIN queries q ON q.impression = i.id "
+            "WHERE i.id < ? AND (? = '' OR instr(lower(q.text), lower(?)) > 0) ORDER BY i.id DESC LIMIT ?",
+            (before if before is not None else 2**62, text, text, limit),
+        )
         return [self.displayed(number) for (number,) in rows]
 
     def displayed(self, impression: int) -> Displayed:
@@ -283,6 +289,10 @@ class Log:
         )
         found = tuple(Choice(one[0], _decoded_or_none(one[1]), *one[2:]) for one in choices)
         return Displayed(number, time, query, keys, found)
+
+    def document_keys(self) -> list[str]:
+        """Keys of all documents that were not erased."""
+        return [decoded(key) for (key,) in self.rows("SELECT key FROM documents WHERE key IS NOT NULL")]
 
     def _keys(self, numbers: list[int]) -> tuple[str | None, ...]:
         marks = ", ".join("?" * len(numbers))

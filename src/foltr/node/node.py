@@ -14,6 +14,7 @@ processes may open the same home, of which one indexes at a time.
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,34 +37,26 @@ from foltr.node import (
     transfer,
 )
 from foltr.node import places as node_places
+from foltr.node import preview as node_preview
 from foltr.node import settings as node_settings
+from foltr.node import status as node_status
 from foltr.node import why as node_why
 from foltr.node.indexing import Progress
 from foltr.node.learning import Refit, Version
 from foltr.node.listing import Listed
-from foltr.node.log import Displayed, Log, Retention, decoded
+from foltr.node.log import Displayed, Log, Retention
 from foltr.node.memory import NO_OPENINGS
 from foltr.node.places import Places
+from foltr.node.preview import Preview
 from foltr.node.ranking import Context
 from foltr.node.reader import Reader
 from foltr.node.results import Contribution, Results, Row, digest
 from foltr.node.rules import Rules
 from foltr.node.settings import Settings
-from foltr.node.shown import Lists
+from foltr.node.shown import Lists, Shown
+from foltr.node.status import Status
 from foltr.node.weighing import WeighedOpenings
 from foltr.node.why import Why
-
-
-class Status(NamedTuple):
-    states: dict[str, int]  # files by state; they add up to all files under the roots
-    documents: int
-    roots: tuple[str, ...]
-    index_bytes: int
-    data_bytes: int
-    searches: int  # in the log
-    clicks: int
-    version: int  # of the weights
-    paused: bool
 
 
 class Imported(NamedTuple):
@@ -79,7 +72,7 @@ def open(home: str | Path | None = None) -> "Node":  # noqa: A001 - foltr.node.o
 
 
 class Node:
-    """An open node; close it, or use it as a context manager."""
+    """An open node; close it, or use it as a context manager. `log` has a lock of its own."""
 
     def __init__(self, places: Places) -> None:
         self.places = places
@@ -89,7 +82,7 @@ class Node:
         self._live: layout.Reader | None = None
         self._reader: Reader | None = None
         self._weigh = WeighedOpenings()
-        self._log = Log(places.data / "log.sqlite", Retention(days=self.settings.retention_days))
+        self.log = Log(places.data / "log.sqlite", Retention(days=self.settings.retention_days))
 
     def __enter__(self) -> "Node":
         return self
@@ -100,7 +93,7 @@ class Node:
     def close(self) -> None:
         with self._lock:
             self._close_reader()
-            self._log.close()
+            self.log.close()
 
     # ---- documents
 
@@ -110,38 +103,37 @@ class Node:
             new = [roots.absolute(path) for path in paths]
             for path in new:
                 roots.check_root(path)
-            self._save(msgspec.structs.replace(self.settings, roots=roots.united(self.settings.roots, new)))
+            self.save_settings(msgspec.structs.replace(self.settings, roots=roots.united(self.settings.roots, new)))
 
     def remove(self, path: str | Path) -> None:
         """Stops searching a folder, and erases what index, log and memory have of it, down to the bytes."""
-        with self._lock:
+        with self.reading() as reader:
             root, known = roots.absolute(path), self.settings.roots
             if root not in known:
                 raise InputError(f"{root}: is not searched by itself; there are {', '.join(known) or 'no folders'}")
-            reader = self._open_reader()
             documents = [] if reader is None else reader.store.documents(reader.store.documents_of(root))
-            self._save(msgspec.structs.replace(self.settings, roots=tuple(one for one in known if one != root)))
+            self.save_settings(msgspec.structs.replace(self.settings, roots=tuple(one for one in known if one != root)))
             self._remove_from_index()
             keys = [root, *map(ranking.key_of, documents)]
-            erasure.scrub(self._log, keys, folders=[root])
-            pins.erase(self._log, keys, folders=[root])
+            erasure.scrub(self.log, keys, folders=[root])
+            pins.erase(self.log, keys, folders=[root])
 
     def exclude(self, rules: Iterable[str]) -> None:
         """Adds exclusions in gitignore syntax, and erases what index, log and memory have of what they fit."""
         with self._lock:
             changed = msgspec.structs.replace(self.settings, exclude=roots.united(self.settings.exclude, rules))
             checked = Rules(changed)
-            self._save(changed)
+            self.save_settings(changed)
             self._remove_from_index()
-            keys = [decoded(key) for (key,) in self._log.rows("SELECT key FROM documents WHERE key IS NOT NULL")]
-            erasure.scrub(self._log, [key for key in keys if checked.verdict(memory.split_key(key)[0])])
-            pinned = {one.document for one in pins.every(self._log)}
-            pins.erase(self._log, [key for key in pinned if checked.verdict(memory.split_key(key)[0])])
+            keys = self.log.document_keys()
+            erasure.scrub(self.log, [key for key in keys if checked.verdict(memory.split_key(key)[0])])
+            pinned = {one.document for one in pins.every(self.log)}
+            pins.erase(self.log, [key for key in pinned if checked.verdict(memory.split_key(key)[0])])
 
     def index(self) -> Iterator[Progress]:
         """Brings the index up to date, and yields how far it is; searching goes on meanwhile."""
         yield from indexing.index(self.places, self.settings)
-        erasure.prune(self._log, time.time())
+        erasure.prune(self.log, time.time())
 
     def pause(self) -> None:
         """Nothing is indexed until `resume`, by any process."""
@@ -152,26 +144,14 @@ class Node:
 
     def why(self, path: str | Path) -> Why:
         """Why a file is, or is not, among the results."""
-        with self._lock:
-            reader = self._open_reader()
+        with self.reading() as reader:
             if reader is None:
                 return Why(roots.absolute(path), "waiting", "nothing has been indexed yet; run `foltr node index`", 0)
             return node_why.why(reader.store, Rules(self.settings), roots.absolute(path))
 
     def status(self) -> Status:
-        with self._lock:
-            reader = self._open_reader()
-            return Status(
-                states={} if reader is None else reader.store.states(),
-                documents=0 if reader is None else reader.store.collection().documents,
-                roots=self.settings.roots,
-                index_bytes=roots.bytes_below(self.places.cache),
-                data_bytes=roots.bytes_below(self.places.data),
-                searches=int(self._log.rows("SELECT count(*) FROM impressions")[0][0]),
-                clicks=self._log.clicks(),
-                version=learning.serving(self._log).current.version,
-                paused=self.places.pause_file.exists(),
-            )
+        with self.reading() as reader:
+            return node_status.status(self.places, self.settings, self.log, reader.store if reader else None)
 
     def forget(self) -> None:
         """Erases everything: index, log, memory, weights and settings; the node is as new."""
@@ -179,11 +159,11 @@ class Node:
             self._close_reader()
             self._lists.clear()
             indexing.erase(self.places)
-            pins.erase_all(self._log)
-            erasure.delete_all(self._log)
-            learning.reset(self._log)
-            self._log.rows("VACUUM")
-            erasure.empty_journal(self._log)
+            pins.erase_all(self.log)
+            erasure.delete_all(self.log)
+            learning.reset(self.log)
+            self.log.rows("VACUUM")
+            erasure.empty_journal(self.log)
             for file in [*self.places.config.iterdir(), *self.places.data.glob("*.json")]:
                 file.unlink()
             self.settings = Settings()
@@ -208,13 +188,27 @@ class Node:
     def listed(self, text: str, *, newest_first: bool = False, depth: int = 0) -> Listed | None:
         """The whole list of a query, of at least `depth` documents if so many match, with what it was computed from;
         None while there is no index."""
-        with self._lock:
-            reader = self._open_reader()
+        with self.reading() as reader:
             if reader is None:
                 return None
             context = self._context(text)
             context = context._replace(depth=max(context.depth, depth))
-            return listing.listed(reader, self._log, context, newest_first=newest_first)
+            return listing.listed(reader, self.log, context, newest_first=newest_first)
+
+    def known_list(self, search: Results | str) -> Shown:
+        """A list that was given out, by its id; an error where it is not known any more."""
+        with self._lock:
+            return self._lists.get(search)
+
+    def preview(self, search: Results | str, document: int) -> Preview:
+        """The beginning of a row's text with the words of the query marked."""
+        with self._lock:
+            known = self._lists.get(search)
+            shown.place_of(known, document)
+            found = self.listed(known.results.query)
+            if found is None:
+                raise InputError("there is no index any more; index again")
+            return node_preview.preview(found, document)
 
     def explain(self, search: Results | str, document: int) -> list[Contribution]:
         """What every feature adds to the score of a row; the points add up to it."""
@@ -228,7 +222,7 @@ class Node:
                 return None
             found = self._lists.get(search)
             if found.impression is None and found.results.rows:
-                found = found._replace(impression=self._log.record(shown.impression(found, time.time())))
+                found = found._replace(impression=self.log.record(shown.impression(found, time.time())))
                 self._lists.put(found)
             return found.impression
 
@@ -243,41 +237,41 @@ class Node:
     def choose_place(self, impression: int, place: int) -> str:
         """The same for a list in the log, by its number and a place counted from 0; the path of the document."""
         with self._lock:
-            documents = self._log.displayed(impression).documents
+            documents = self.log.displayed(impression).documents
             key = documents[place] if 0 <= place < len(documents) else None
             if key is None:
                 raise InputError(f"the list has {len(documents)} documents; number {place + 1} is not there any more")
-            self._log.choose_position(impression, place, time.time())
-            if self.settings.learning and learning.refit_due(self._log):
-                learning.refit(self._log, time.time())
+            self.log.choose_position(impression, place, time.time())
+            if self.settings.learning and learning.refit_due(self.log):
+                learning.refit(self.log, time.time())
             return memory.split_key(key)[0]
 
     def take_back(self, search: Results | str, document: int) -> bool:
         """Withdraws a choice after a quick return; False where there was none."""
         with self._lock:
             found = self._lists.get(search)
-            key = ranking.key_of(found.page.documents[shown.place_of(found, document)])
-            return found.impression is not None and self._log.take_back(found.impression, key)
+            key = ranking.key_of(shown.document_of(found, document))
+            return found.impression is not None and self.log.take_back(found.impression, key)
 
     def forget_choice(self, query: str, document: int) -> int:
         """Forgets that a document was chosen for a query or for what it begins; the history still lists it."""
-        with self._lock:
-            reader = self._open_reader()
+        with self.reading() as reader:
             found = reader.store.documents([document]) if reader else []
-            return sum(self._log.forget_choice(query, ranking.key_of(one)) for one in found)
+            return sum(self.log.forget_choice(query, ranking.key_of(one)) for one in found)
 
     def forget_place(self, impression: int, place: int) -> int:
         """The same for a list in the log."""
         with self._lock:
-            found = self._log.displayed(impression)
+            found = self.log.displayed(impression)
             key = found.documents[place] if 0 <= place < len(found.documents) else None
-            return 0 if key is None or found.query is None else self._log.forget_choice(found.query, key)
+            return 0 if key is None or found.query is None else self.log.forget_choice(found.query, key)
 
     # ---- history and weights
 
-    def history(self, limit: int = 50, before: int | None = None) -> list[Displayed]:
-        """The newest lists and what was chosen from them; `before` the number of a list, to page on."""
-        return self._log.history(limit=limit, before=before)
+    def history(self, limit: int = 50, before: int | None = None, *, text: str = "") -> list[Displayed]:
+        """The newest lists and what was chosen from them; `before` the number of a list, to page on. `text` is what
+        their query must have in it."""
+        return self.log.history(limit=limit, before=before, text=text)
 
     def delete_history(
         self, searches: Iterable[int] | None = None, *, since: float | None = None, until: float | None = None
@@ -286,58 +280,66 @@ class Node:
         with self._lock:
             self._lists.clear()
             if searches is not None:
-                return erasure.delete(self._log, searches)
+                return erasure.delete(self.log, searches)
             if since is None and until is None:
-                return erasure.delete_all(self._log)
-            return erasure.delete_between(self._log, since or 0.0, until if until is not None else float("inf"))
+                return erasure.delete_all(self.log)
+            return erasure.delete_between(self.log, since or 0.0, until if until is not None else float("inf"))
 
     def export_history(self, path: str | Path, *, ubi: bool = False) -> int:
         """Writes the log as JSON lines, or as the two files of User Behavior Insights into a folder; how many lists."""
         target = Path(path)
         if ubi:
             target.mkdir(mode=0o700, parents=True, exist_ok=True)
-            transfer.write_lines(target / "events.jsonl", log_files.ubi_events(self._log))
-            return transfer.write_lines(target / "queries.jsonl", log_files.ubi_queries(self._log))
-        transfer.write_lines(target, log_files.export_lines(self._log))
-        return int(self._log.rows("SELECT count(*) FROM impressions")[0][0])
+            transfer.write_lines(target / "events.jsonl", log_files.ubi_events(self.log))
+            return transfer.write_lines(target / "queries.jsonl", log_files.ubi_queries(self.log))
+        transfer.write_lines(target, log_files.export_lines(self.log))
+        return self.log.impressions()
 
     def versions(self) -> list[Version]:
         """The versions of the weights, newest first; version 0, the start weights, is not listed."""
-        return learning.versions(self._log)
+        return learning.versions(self.log)
 
     def refit(self) -> Refit:
         """Fits the weights to the log now."""
-        return learning.refit(self._log, time.time(), force=True)
+        return learning.refit(self.log, time.time(), force=True)
 
     def go_back(self, version: int) -> None:
         """An older version ranks again; 0 is the start."""
-        learning.go_back(self._log, version)
+        learning.go_back(self.log, version)
 
     # ---- to another machine
 
     def export(self, path: str | Path) -> None:
         """Writes settings, memory and weights to a file."""
-        current = learning.serving(self._log).current
-        transfer.write(Path(path), self.settings, self._log.uses(), current if current.version else None)
+        current = learning.serving(self.log).current
+        transfer.write(Path(path), self.settings, self.log.uses(), current if current.version else None)
 
     def import_(self, path: str | Path, moved: Mapping[str, str] | None = None) -> Imported:
         """Reads such a file; `moved` names folders that have another path here. All or nothing."""
         found = transfer.read(Path(path), moved)
         with self._lock:
             before = self.settings
-            with self._log.transaction():
-                self._log.remember(found.uses)
+            with self.log.transaction():
+                self.log.remember(found.uses)
                 if found.weights is not None:
-                    learning.adopt(self._log, found.weights)
-                self._save(msgspec.structs.replace(found.settings, allow=before.allow))
+                    learning.adopt(self.log, found.weights)
+                self.save_settings(msgspec.structs.replace(found.settings, allow=before.allow))
         return Imported(len(found.uses), len(found.settings.roots), found.weights is not None, found.not_taken)
 
-    # ---- inside
+    # ---- settings and index
 
-    def _save(self, settings: Settings) -> None:
-        node_settings.save(self.places.settings_file, settings)
-        self.places.settings_file.chmod(0o600)
-        self.settings = settings
+    def save_settings(self, settings: Settings) -> None:
+        """Stores settings; `remove` and `exclude` also erase what they take out of the index."""
+        with self._lock:
+            node_settings.save(self.places.settings_file, settings)
+            self.places.settings_file.chmod(0o600)
+            self.settings = settings
+
+    @contextmanager
+    def reading(self) -> Iterator[Reader | None]:
+        """The live index, which nothing in this process replaces meanwhile; None while there is none."""
+        with self._lock:
+            yield self._open_reader()
 
     def _open_reader(self) -> Reader | None:
         """The live index, which another process may have replaced; None while there is none."""
@@ -362,13 +364,13 @@ class Node:
         indexing.apply_removals(self.places, self.settings)
 
     def _context(self, text: str) -> Context:
-        now, serving = time.time(), learning.serving(self._log)
+        now, serving = time.time(), learning.serving(self.log)
         return Context(
             text=text,
             model=ranking.model_of(serving.current),
             trusted=None if serving.trusted is None else ranking.model_of(serving.trusted),
-            openings=self._weigh(self._log.openings(now), self._reader) if self.settings.memory else NO_OPENINGS,
-            remembered=self._log.lookup(text, now) if self.settings.memory else [],
+            openings=self._weigh(self.log.openings(now), self._reader) if self.settings.memory else NO_OPENINGS,
+            remembered=self.log.lookup(text, now) if self.settings.memory else [],
             now=now,
             exploration=self.settings.exploration,
         )

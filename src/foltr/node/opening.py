@@ -68,6 +68,11 @@ def open_file(path: Path) -> str | None:
     return reason
 
 
+def show_folder(path: Path) -> None:
+    """Opens the folder of a file."""
+    _launch(path.parent)
+
+
 def _reason_in_content(path: Path) -> str | None:
     try:
         with path.open("rb") as file:

@@ -7,6 +7,7 @@
 `FOLTR_NODE_HOME`, or `home=`, puts all three below one folder.
 """
 
+import contextlib
 import os
 from pathlib import Path
 from typing import Any
@@ -85,10 +86,30 @@ def private_file(path: Path) -> Path:
     return path
 
 
+def private_files(folder: Path) -> None:
+    """Gives the files of a folder mode 0600: for those that a library creates by the process's own rules."""
+    for file in folder.iterdir():
+        with contextlib.suppress(FileNotFoundError):  # merged with others meanwhile
+            file.chmod(0o600)
+
+
 def private_json(path: Path, content: Any) -> None:
     """Replaces a JSON file, readable by its owner only from the first byte on."""
     with atomic_write(path) as temporary:
         private_file(temporary).write_text(dump_json(content), "utf-8")
+
+
+def stored_files(places: Places) -> list[tuple[Path, int]]:
+    """The files of the node with their sizes."""
+    folders = (places.config, places.data, places.cache)
+    return [found for folder in folders for file in sorted(folder.rglob("*")) for found in _with_size(file)]
+
+
+def _with_size(file: Path) -> list[tuple[Path, int]]:
+    try:
+        return [(file, file.stat().st_size)] if file.is_file() else []
+    except OSError:  # a file of the index that was replaced meanwhile
+        return []
 
 
 def synced(folder: Path) -> None:

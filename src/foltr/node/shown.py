@@ -10,6 +10,7 @@ from foltr.node import ranking
 from foltr.node.log import Impression
 from foltr.node.ranking import Model, Page, Ranking
 from foltr.node.results import Contribution, Results
+from foltr.node.store import Document
 from foltr.types import Array
 
 _RECENT = 64  # lists that are known; a person chooses from a recent one
@@ -62,6 +63,11 @@ def place_of(known: Shown, document: int) -> int:
         if row.id == document:
             return place
     raise InputError(f"the list did not show document {document}; choose one of its rows")
+
+
+def document_of(known: Shown, number: int) -> Document:
+    """A document by its number; only one that the list shows."""
+    return known.page.documents[place_of(known, number)]
 
 
 def explanation(known: Shown, document: int) -> list[Contribution]:

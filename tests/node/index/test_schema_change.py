@@ -1,6 +1,7 @@
 """Another version of the tables: the old index serves, unchanged, until the new one is complete, whatever happens."""
 
 import hashlib
+import json
 import os
 import signal
 import sqlite3
@@ -10,8 +11,10 @@ import sys
 import pytest
 from small_index import byte_search
 from test_index_statistics import assert_exact
+from typer.testing import CliRunner
 
 import foltr.node
+from foltr.cli.node import app
 from foltr.errors import StorageError
 from foltr.node import indexing, layout, schema
 from foltr.node import places as node_places
@@ -116,7 +119,8 @@ def test_the_old_index_serves_until_the_new_one_is_complete(home, raised, monkey
         assert not before.exists()
         assert found(node) == first
         assert {row.id for row in node.search("apple", limit=FILES).rows}.isdisjoint(numbers)
-        assert node._reader.store.version == NEW
+        with node.reading() as reader:
+            assert reader.store.version == NEW
 
 
 def test_reading_an_old_index_does_not_change_it(home, raised):
@@ -219,6 +223,33 @@ def test_a_change_that_is_taken_back_leaves_no_second_index(home, monkeypatch):
     assert list((home / "cache").glob("index-*")) == [before]
 
 
-def test_files_that_say_what_is_live_are_private(home):
-    for path in (home / "cache/index.json", live(home) / "candidates.json"):
-        assert path.stat().st_mode & 0o777 == 0o600
+def test_the_status_says_how_far_the_new_index_is(home, raised, monkeypatch):
+    monkeypatch.setattr(indexing, "_BATCH_DOCUMENTS", 5)
+    monkeypatch.setenv("FOLTR_NODE_HOME", str(home))
+    assert "earlier index is searched until the new one is complete; foltr node index" in said("status")
+    with foltr.node.open(home) as node, foltr.node.open(home) as other:
+        assert node.status().rebuilding == (0, 0)
+        seen = [(progress.phase, node.status().rebuilding) for progress in other.index()]
+        assert seen.pop() == ("done", None)
+        done = [new.done for phase, new in seen if phase == "index"]
+        assert done == sorted(set(done))
+        assert 0 < done[0] < done[-1] <= FILES
+        assert {new.total for phase, new in seen if phase == "index"} == {FILES}
+    assert "earlier index" not in said("status")
+
+
+def test_a_half_built_index_is_named_in_the_status(home, monkeypatch):
+    monkeypatch.setattr(schema, "SCHEMA", NEW)
+    monkeypatch.setenv("FOLTR_NODE_HOME", str(home))
+    with foltr.node.open(home) as node:
+        half_built(node)
+        total = node.status().rebuilding.total
+    assert total > 0
+    assert f"complete: 0 of {total} files are done" in said("status")
+    assert json.loads(said("status", "--json"))["rebuilding"] == {"done": 0, "total": total}
+
+
+def said(*words):
+    answer = CliRunner().invoke(app, words)
+    assert answer.exit_code == 0, answer.output
+    return " ".join(answer.output.split())

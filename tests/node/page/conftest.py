@@ -4,6 +4,7 @@ import os
 import shutil
 
 import pytest
+from browser_window import CHROMIUM, Windows
 from page_client import PORT, Client, Server, desktop, write_docstrings, write_hostile
 
 import foltr.node
@@ -63,6 +64,42 @@ def browser_client(stranger, keys):
 def opened(tmp_path, monkeypatch):
     """An xdg-open that writes down what it gets, into a pipe that is read to its end."""
     return desktop(tmp_path, monkeypatch.setenv)
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], headless=True)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def windows(chromium):
+    opened = Windows(chromium)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def server(library, tmp_path_factory):
+    """One server for all tests of a module, with a desktop that writes down what it opens."""
+    folder = tmp_path_factory.mktemp("served")
+    shutil.copytree(library / "home", folder / "home")
+    variables = {}
+    read = desktop(folder, variables.__setitem__)
+    started = Server(folder / "home", **variables)
+    started.opened, started.home, started.documents = read, folder / "home", library
+    yield started
+    started.end()
+
+
+@pytest.fixture
+def visit(windows, server):
+    """Opens an address of the server."""
+    return lambda address="/", **options: windows.open(server.address, address, **options)
 
 
 @pytest.fixture

@@ -1,25 +1,15 @@
 """The demo in a real browser: the curve appears while the page stays open, and the numbers without JavaScript."""
 
 import re
-import shutil
 import signal
 
 import pytest
+from browser_window import PHONE, needs_chromium, violations
 from demo_process import SMALL, Demo
-from playwright.sync_api import expect, sync_playwright
-from test_browser import AXE, is_wrong
+from playwright.sync_api import expect
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium (apt install chromium)")
+pytestmark = needs_chromium
 STORY_MS = 400_000
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], headless=True)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -33,27 +23,8 @@ def demo(tmp_path_factory):
 
 
 @pytest.fixture
-def visit(chromium, demo):
-    contexts = []
-
-    def open_page(address, **options):
-        context = chromium.new_context(**options)
-        context.set_default_timeout(30_000)
-        contexts.append(context)
-        page = context.new_page()
-        page.problems, page.contacted = [], set()
-        page.on("pageerror", lambda problem: page.problems.append(str(problem)))
-        page.on("console", lambda message: page.problems.append(message.text) if is_wrong(message) else None)
-        page.on("request", lambda request: page.contacted.add(re.match(r"[a-z]+://[^/]*", request.url)[0]))
-        page.base = demo.address.partition("/?")[0]
-        page.goto(demo.address)
-        page.wait_for_url(page.base + "/")
-        page.goto(page.base + address)
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
+def visit(windows, demo):
+    return lambda address, **options: windows.open(demo.address, address, **options)
 
 
 def test_the_curve_grows_while_the_page_stays_open(visit, demo):
@@ -86,17 +57,13 @@ def test_the_page_is_accessible(visit, demo, scheme):
     demo.until(r"goes on until Ctrl-C")
     page = visit("/demo", color_scheme=scheme)
     page.locator("#demo-curve canvas").wait_for()
-    page.evaluate(AXE.read_text("utf-8") + ";undefined")
-    found = page.evaluate(
-        "axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']}).then(r => r.violations)"
-    )
-    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
+    assert violations(page) == []
     assert page.problems == []
 
 
 def test_nothing_is_wider_than_a_phone(visit, demo):
     demo.until(r"goes on until Ctrl-C")
-    page = visit("/demo", viewport={"width": 360, "height": 740})
+    page = visit("/demo", viewport=PHONE)
     page.locator("#demo-curve canvas").wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 

@@ -1,17 +1,39 @@
 """What the pages show and change, without a browser."""
 
+import ast
 import contextlib
+import os
 import re
 import sqlite3
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from page_client import form_of, numbers
+from page_client import PORT, Client, form_of, numbers
 
 import foltr.node
 from foltr.errors import FoltrError
-from foltr.node.page import inside, install, pages, search
-from foltr.node.page.inside import Asked, Opening
+from foltr.node import pins, schema
+from foltr.node.learning import Opening
+from foltr.node.page import actions, install, pages, search
+from foltr.node.page.app import create_app
+from foltr.node.page.search import Asked
+from foltr.node.page.security import load_keys
+
+
+def private_names(tree):
+    """Attributes of other objects that begin with an underscore; NamedTuples have some that are public."""
+    attributes = (one for one in ast.walk(tree) if isinstance(one, ast.Attribute) and one.attr.startswith("_"))
+    names = [ast.unparse(one) for one in attributes if one.attr not in ("_asdict", "_replace")]
+    return [name for name in names if not name.startswith("self.")]
+
+
+def test_the_page_uses_public_names_only():
+    assert private_names(ast.parse("node._lock, self._lock, one._replace()")) == ["node._lock"]
+    modules = sorted(Path(pages.__file__).parent.glob("*.py"))
+    found = {one.name: private_names(ast.parse(one.read_text("utf-8"))) for one in modules}
+    assert {name: used for name, used in found.items() if used} == {}
+    assert "pages.py" in found
 
 
 def listed(client, **query):
@@ -89,6 +111,27 @@ def test_nothing_found_offers_a_way_on(browser_client):
     assert "Did you mean" in listed(browser_client, q="jsonn") or numbers(listed(browser_client, q="jsonn"))
 
 
+def test_a_node_without_folders_says_so(tmp_path):
+    with foltr.node.open(tmp_path / "new") as node:
+        keys = load_keys(tmp_path / "page.json", PORT)
+        app = create_app(node, keys, owner=lambda *_: os.getuid())
+        with Client(app, **{keys.cookie_name: keys.cookie}) as client:
+            assert "Choose folders" in client.get("/").text
+            assert "No folder is searched yet" in client.get("/index").text
+
+
+def test_an_address_that_is_none(browser_client):
+    answer = browser_client.get("/nothing-here")
+    assert answer.status_code == 404
+    assert "There is no such page." in answer.text
+
+
+def test_a_place_names_the_mail_in_a_mailbox_and_breaks_after_slashes():
+    assert search.place("/mail/box", "7@example.org") == "/mail/box #7@example.org"
+    assert search.place("/notes/tax.md", "") == "/notes/tax.md"
+    assert search.breakable("/a<b/c") == "/<wbr>a&lt;b/<wbr>c"
+
+
 def test_why_is_my_file_not_here(browser_client, library):
     for path, answer in (
         (library / "docs" / "json" / "loads.md", "indexed"),
@@ -96,6 +139,18 @@ def test_why_is_my_file_not_here(browser_client, library):
         (library / "docs" / "gone.md", "absent"),
     ):
         assert f"<strong>{answer}</strong>" in browser_client.get("/why", params={"path": str(path)}).text
+
+
+def test_the_index_page_says_that_an_earlier_index_is_searched(browser_client, node, monkeypatch):
+    assert "earlier one is searched" not in browser_client.get("/index").text
+    monkeypatch.setattr(schema, "SCHEMA", schema.SCHEMA + 1)
+    assert "The earlier one is searched" in browser_client.get("/index").text
+    building = node.index()
+    next(building)
+    building.close()
+    total = node.status().rebuilding.total
+    assert re.search(rf"complete:\s0 of {total} files are done", browser_client.get("/index").text)
+    assert numbers(listed(browser_client, q="json"))
 
 
 def test_the_exact_contributions_add_up(browser_client):
@@ -135,7 +190,7 @@ def test_the_description_for_browsers(browser_client):
 
 def pin(node, words, place):
     row = search.list_view(node, Asked(words)).rows[place]
-    inside.state(node, inside.search(node, Asked(words)).search_id, row.id, "pinned")
+    actions.act(node, {"q": words, "pin": str(row.id)})
     return row
 
 
@@ -154,29 +209,29 @@ def bytes_of(home):
 
 
 @pytest.mark.parametrize("way", ["remove", "exclude", "delete", "forget", "take back"])
-def test_a_pin_leaves_no_bytes(home, node, library, way):
+def test_a_pin_leaves_no_bytes(browser_client, home, node, library, keys, way):
     pin(node, "fractions zebra", 0)
     assert b"fractions zebra" in bytes_of(home)
     if way == "remove":
-        inside.remove(node, str(library / "docs"))
+        node.remove(library / "docs")
     if way == "exclude":
-        inside.exclude(node, ["fractions/"])
+        node.exclude(["fractions/"])
     if way == "delete":
-        inside.delete_everything_searched(node)
+        browser_client.post("/history/delete", data={"csrf": keys.form_token, "everything": "yes"})
     if way == "forget":
-        inside.forget(node)
+        node.forget()
     if way == "take back":
-        (one,) = inside.statements(node)
-        inside.take_back_statement(node, one.query, one.document)
-    assert inside.statements(node) == []
+        (one,) = pins.every(node.log)
+        browser_client.post("/history/take-back", data={"csrf": keys.form_token, "number": str(one.time)})
+    assert pins.every(node.log) == []
     assert b"fractions zebra" not in bytes_of(home)
 
 
 def test_other_pins_stay(node, library):
     pin(node, "fractions", 1)
     other = pin(node, "hostile", 1)
-    inside.remove(node, str(library / "docs"))
-    assert [one.query for one in inside.statements(node)] == ["hostile"]
+    node.remove(library / "docs")
+    assert [one.query for one in pins.every(node.log)] == ["hostile"]
     assert search.list_view(node, Asked("hostile")).rows[0].id == other.id
 
 

@@ -6,13 +6,14 @@ import os
 import signal
 import socket
 import sqlite3
+import stat
 import subprocess
 import sys
 import time
 
 import httpx
 import pytest
-from page_client import form_of, numbers
+from page_client import Server, form_of, numbers
 
 import foltr.node
 from foltr.errors import InputError
@@ -52,6 +53,54 @@ def test_the_server_listens_on_loopback_only_and_tells_nobody_the_token(serve, h
     assert token not in " ".join(process.cmdline())
     for file in [home / "config" / "page.json", *(home / "data").iterdir()]:
         assert file.stat().st_mode & 0o077 == 0, file
+
+
+@pytest.fixture
+def open_umask():
+    """As on most machines: what is not said otherwise can be read by everybody."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def modes(home):
+    found = {}
+    for one in home.glob("*/**/*"):
+        with contextlib.suppress(FileNotFoundError):  # replaced meanwhile
+            found[one.relative_to(home).as_posix()] = stat.S_IMODE(one.stat().st_mode)
+    return found
+
+
+def test_all_files_of_a_node_are_readable_by_their_owner_only(open_umask, tmp_path):
+    """After add, index, search, choices, learning and while the page is served and follows a change."""
+    (tmp_path / "docs").mkdir()
+    for i in range(30):
+        (tmp_path / "docs" / f"{i}.md").write_text(f"# Note {i}\n\napple number{i}\n")
+    home, seen = tmp_path / "home", {}
+    with foltr.node.open(home) as node:
+        node.add([tmp_path / "docs"])
+        seen |= {name: mode for _ in node.index() for name, mode in modes(home).items() if "candidates-" not in name}
+        for i in range(12):
+            results = node.search(f"apple number{i}")
+            node.choose(results, results.rows[-1].id)
+        node.refit()
+        seen |= modes(home)
+    server = Server(home)
+    try:
+        (tmp_path / "docs" / "late.md").write_text("apple late\n")
+        with foltr.node.open(home) as node:
+            last = time.monotonic() + 120
+            while not node.search("late").rows and time.monotonic() < last:
+                seen |= modes(home)
+            assert node.search("late").rows
+        seen |= modes(home)
+    finally:
+        server.end()
+    seen |= modes(home)
+    assert {"config/settings.toml", "data/log.sqlite", "cache/index.json", "config/page.json"} <= set(seen)
+    assert any(name.endswith(".term") for name in seen)  # tantivy's
+    folders = {name for name in seen if any(other.startswith(name + "/") for other in seen)}
+    assert {name: oct(mode) for name, mode in seen.items() if mode != (0o700 if name in folders else 0o600)} == {}
 
 
 def test_a_second_serve_prints_the_address_again(serve, let_in):

@@ -120,7 +120,7 @@ def test_new_queries_do_not_lose_by_memory(home, library, monkeypatch):
                     node.choose(results, row.id)
         with_memory = mean_reciprocal_rank(node, new)
         again = mean_reciprocal_rank(node, old)
-        monkeypatch.setattr(type(node._log), "lookup", lambda self, query, now: [])
+        monkeypatch.setattr(type(node.log), "lookup", lambda self, query, now: [])
         without = mean_reciprocal_rank(node, new)
     assert again > 0.98
     assert abs(with_memory - without) <= 0.005

@@ -18,7 +18,8 @@ QUERIES = [
 
 @pytest.fixture
 def both(node):
-    store = node._open_reader().store
+    with node.reading() as reader:
+        store = reader.store
     ids = [number for (number,) in store.connection.execute("SELECT id FROM documents ORDER BY id")]
     documents = store.documents(ids)
     below = {one.path: os.path.dirname(one.path)[len(os.path.dirname(one.root)) :] for one in documents}  # noqa: PTH120

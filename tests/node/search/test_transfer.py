@@ -90,7 +90,7 @@ def test_a_hostile_file_is_refused_and_changes_nothing(name, exported, tmp_path)
         with pytest.raises(FoltrError, match=r"export\.json"):
             other.import_(exported)
         assert other.settings == type(other.settings)()
-        assert other._log.uses() == []
+        assert other.log.uses() == []
         assert other.versions() == []
     assert not (tmp_path / "other" / "config" / "settings.toml").exists()
 

@@ -6,7 +6,6 @@
     peers       who owns the other end of a connection
     search      a list with its filters, as the templates show it
     pages       history, learning, what leaves, index, settings, forgetting
-    inside      what the page asks of a node beyond its public interface
     following   the child process that keeps the index up to date while the page is served
     serve       the server on loopback
     install     a systemd user unit and a desktop entry

@@ -7,10 +7,10 @@ from urllib.parse import urlencode
 from starlette.concurrency import run_in_threadpool
 
 from foltr.errors import InputError
-from foltr.node import opening
+from foltr.node import opening, pins, ranking, shown
 from foltr.node.node import Node
-from foltr.node.page import inside
-from foltr.node.page.search import ROWS, asked_of, number_of
+from foltr.node.page.search import ROWS, asked_of, known_list, number_of
+from foltr.node.pins import Kind
 from foltr.node.snippets import printable
 
 MESSAGES = {
@@ -22,6 +22,7 @@ MESSAGES = {
     "unpin": "Not pinned any more.",
     "never": "It will not be shown for this search any more; the page History lists such wishes.",
 }
+WISHES: dict[str, Kind | None] = {"pin": "pinned", "never": "hidden", "unpin": None}
 ACTIONS = ("open", "folder", "forget", "pin", "unpin", "never")
 
 
@@ -42,14 +43,18 @@ def act(node: Node, form: dict[str, str]) -> Done:
         raise InputError("expected one button of one row; load the page again")
     action = named[0][0]
     asked = asked_of(form.get("q", ""), form.get("sort", ""), number_of(form.get("n", "")) or ROWS)
-    search_id = inside.known_list(node, form.get("search_id", ""), asked).search_id
-    document = inside.displayed_document(node, search_id, number)
+    results = known_list(node, form.get("search_id", ""), asked)
+    document = shown.document_of(node.known_list(results), number)
     if action in ("open", "folder"):
-        return _opened(node, search_id, number, Path(document.path), action, form.get("returned", ""))
+        return _opened(node, results.search_id, number, Path(document.path), action, form.get("returned", ""))
     if action == "forget":
         forgotten = node.forget_choice(asked.text, number)
         return Done(action, MESSAGES[action] if forgotten else "There was no choice to forget for this search.")
-    inside.state(node, search_id, number, {"pin": "pinned", "never": "hidden", "unpin": None}[action])
+    kind, key = WISHES[action], ranking.key_of(document)
+    if kind is None:
+        pins.remove(node.log, results.query, key)
+    else:
+        pins.put(node.log, results.query, key, kind)
     return Done(action, MESSAGES[action])
 
 
@@ -58,12 +63,13 @@ def _opened(node: Node, search_id: str, number: int, path: Path, action: str, re
     node.choose(search_id, number)
     _take_back(node, returned, search_id, number)
     try:
-        reason = opening.open_file(path) if action == "open" else inside.show_folder(path)
+        if action == "folder":
+            opening.show_folder(path)
+            return Done("folder", f"Opened the folder of {printable(path.name)}.")
+        reason = opening.open_file(path)
     except InputError:  # nothing was opened, so that there is nothing to remember
         node.take_back(search_id, number)
         raise
-    if action == "folder":
-        return Done("folder", f"Opened the folder of {printable(path.name)}.")
     if reason:
         return Done("revealed", f"Opened the folder of {printable(path.name)} instead: {reason}.")
     return Done("open", f"Opened {printable(path.name)}.")

@@ -25,12 +25,14 @@ from markupsafe import Markup
 from starlette.exceptions import HTTPException
 
 from foltr.errors import FoltrError, InputError, StorageError
+from foltr.node import shown
+from foltr.node.memory import split_key
 from foltr.node.node import Node
-from foltr.node.page import actions, demo, inside, pages, search
+from foltr.node.page import actions, demo, pages, search
 from foltr.node.page.demo import Story
 from foltr.node.page.following import Following
 from foltr.node.page.peers import Owner, system_owner
-from foltr.node.page.search import asked_of
+from foltr.node.page.search import asked_of, known_list
 from foltr.node.page.security import Guard, Keys, form_token_is_right
 from foltr.node.snippets import escaped
 
@@ -50,7 +52,8 @@ class Page:
         )  # fmt: skip
         self._templates.filters |= {"path": search.short_path, "day": search.day, "moment": search.moment,
                                     "printed": escaped, "size": pages.size, "decimal": demo.decimal,
-                                    "estimate": demo.estimate}  # fmt: skip
+                                    "estimate": demo.estimate, "breakable": search.breakable,
+                                    "document": lambda key: search.place(*split_key(key))}  # fmt: skip
 
     def render(self, template: str, code: int = 200, **values: Any) -> HTMLResponse:
         return HTMLResponse(self.text(template, **values), code)
@@ -99,12 +102,15 @@ def create_app(
     return Guard(app, keys, page.answer, allowed_users=allowed_users, owner=owner or system_owner())
 
 
+_MISSING = {"Not Found": "There is no such page.", "Method Not Allowed": "Only forms of this page are sent there."}
+
+
 def _shown(page: Page, status: int) -> Callable[[Request, Exception], Response]:
     """Errors as a page, or as one line where a part of a page was asked for."""
 
     def handler(request: Request, problem: Exception) -> Response:
         code = problem.status_code if isinstance(problem, HTTPException) else status
-        text = problem.detail if isinstance(problem, HTTPException) else str(problem)
+        text = _MISSING.get(problem.detail, problem.detail) if isinstance(problem, HTTPException) else str(problem)
         text = "A field of the form is missing or wrong." if isinstance(problem, RequestValidationError) else text
         if isinstance(problem, StorageError):
             text = f"{text} {page.rebuilding()}".strip()
@@ -123,7 +129,7 @@ def _add_search(app: FastAPI, page: Page) -> None:
         view = search.list_view(node, asked_of(q, sort, n))
         groups = search.filters(node, view.asked) if view.rows else []
         message = actions.MESSAGES.get(said, "")
-        return page.render("search.html", view=view, groups=groups, message=message, indexed=bool(node.settings.roots))
+        return page.render("search.html", view=view, groups=groups, message=message)
 
     @app.get("/list")
     def rows(request: Request, q: str = "", sort: str = "", n: int = search.ROWS) -> Response:
@@ -136,7 +142,7 @@ def _add_search(app: FastAPI, page: Page) -> None:
     @app.get("/filters")
     def filters(search_id: str, q: str = "", sort: str = "", n: int = search.ROWS) -> Response:
         asked = asked_of(q, sort, n)
-        results = inside.known_list(node, search_id, asked)
+        results = known_list(node, search_id, asked)
         groups = search.filters(node, asked) if results.rows else []
         return page.render("filters.html", groups=groups, view=search.view_of(node, asked, results))
 
@@ -145,7 +151,7 @@ def _add_search(app: FastAPI, page: Page) -> None:
         csrf: Text = "", search_id: Text = "", q: Text = "", sort: Text = "", n: Number = search.ROWS
     ) -> Response:
         page.check(csrf)
-        results = inside.known_list(node, search_id, asked_of(q, sort, n))
+        results = known_list(node, search_id, asked_of(q, sort, n))
         if results.search_id == search_id and results.query.strip():
             node.settle(results)
         return Response(status_code=204)
@@ -162,7 +168,7 @@ def _add_search(app: FastAPI, page: Page) -> None:
 
     @app.get("/explain")
     def explain(request: Request, search_id: str, document: int, q: str = "", sort: str = "", n: int = 10) -> Response:
-        results = inside.known_list(node, search_id, asked_of(q, sort, n))
+        results = known_list(node, search_id, asked_of(q, sort, n))
         row = next((one for one in results.rows if one.id == document), None)
         if row is None:
             raise InputError("the list does not show this document any more; search again")
@@ -172,13 +178,12 @@ def _add_search(app: FastAPI, page: Page) -> None:
 
     @app.get("/preview")
     def preview(request: Request, search_id: str, document: int, q: str = "", sort: str = "", n: int = 10) -> Response:
-        asked = asked_of(q, sort, n)
-        results = inside.known_list(node, search_id, asked)
-        found = inside.preview(node, results.search_id, asked, document)
+        results = known_list(node, search_id, asked_of(q, sort, n))
+        found = node.preview(results, document)
         lines = [search.marked(line.text, line.highlights) for line in found.lines]
         return page.render(
-            _part(request, "preview"), document=found.document, text=Markup("\n").join(lines), complete=found.complete,
-            q=results.query,
+            _part(request, "preview"), document=shown.document_of(node.known_list(results), document),
+            text=Markup("\n").join(lines), complete=found.complete, q=results.query,
         )  # fmt: skip
 
     @app.get("/favicon.ico")

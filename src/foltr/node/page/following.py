@@ -8,6 +8,7 @@ its standard output and ends when its standard input is closed: a server that wa
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -95,6 +96,7 @@ def main(arguments: str) -> None:
     from foltr.node.watch import follow
 
     manners.lowest_priority()
+    os.umask(0o077)  # tantivy merges files in threads of its own, also after the last commit
     places = Places(**{name: Path(value) for name, value in msgspec.json.decode(arguments).items()})
     ended = threading.Event()
     threading.Thread(target=_wait_for_the_end, args=(ended,), daemon=True).start()

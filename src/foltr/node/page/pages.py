@@ -7,14 +7,15 @@ from fastapi import FastAPI, Form, Request, Response
 from fastapi.responses import RedirectResponse, StreamingResponse
 
 from foltr.errors import FoltrError, InputError, SpecError
+from foltr.node import files, log_files, pins
+from foltr.node import learning as node_learning
+from foltr.node import places as node_places
 from foltr.node import query as language
 from foltr.node import settings as node_settings
 from foltr.node.conditions import seconds_of
+from foltr.node.learning import Opening
 from foltr.node.log import Displayed
-from foltr.node.memory import split_key
 from foltr.node.node import Node
-from foltr.node.page import inside
-from foltr.node.page.inside import Opening
 from foltr.node.page.search import clean, number_of
 from foltr.node.settings import Settings
 
@@ -32,7 +33,7 @@ class SearchView(NamedTuple):
     number: int
     time: float
     query: str | None  # None: erased
-    opened: list[tuple[str, int, bool]]  # path, rank, taken back
+    opened: list[tuple[str, int, bool]]  # key of the document, rank, taken back
 
 
 class Point(NamedTuple):
@@ -59,11 +60,11 @@ def _add_history(app: FastAPI, page: "Page") -> None:
     @app.get("/history")
     def history(find: str = "", before: int | None = None, deleted: int | None = None) -> Response:
         text = clean(find).strip()
-        rows = inside.history(node, text, _PAGE + 1, before)
+        rows = node.history(_PAGE + 1, before, text=text)
         following = rows[_PAGE - 1].impression if len(rows) > _PAGE else None
         return page.render(
             "history.html", searches=[_searched(one) for one in rows[:_PAGE]], find=text, following=following,
-            deleted=deleted, statements=inside.statements(node), retention=node.settings.retention_days,
+            deleted=deleted, statements=pins.every(node.log), retention=node.settings.retention_days,
         )  # fmt: skip
 
     @app.post("/history/delete")
@@ -77,15 +78,16 @@ def _add_history(app: FastAPI, page: "Page") -> None:
     @app.post("/history/take-back")
     def take_back(csrf: Text = "", number: Text = "") -> Response:
         page.check(csrf)
-        for one in inside.statements(node):
+        for one in pins.every(node.log):
             if str(one.time) == number:
-                inside.take_back_statement(node, one.query, one.document)
+                pins.remove(node.log, one.query, one.document)
         return RedirectResponse("/history", status_code=303)
 
     @app.get("/history/export")
     def export() -> Response:
         headers = {"content-disposition": 'attachment; filename="foltr-history.jsonl"'}
-        return StreamingResponse(inside.history_lines(node), media_type="application/x-ndjson", headers=headers)
+        lines = (f"{line}\n" for line in log_files.export_lines(node.log))
+        return StreamingResponse(lines, media_type="application/x-ndjson", headers=headers)
 
 
 def _delete(node: Node, search: str, since: str, until: str, everything: str) -> int:
@@ -95,7 +97,8 @@ def _delete(node: Node, search: str, since: str, until: str, everything: str) ->
             raise InputError(f"{search[:20]!r} is no number of a search")
         return node.delete_history([number])
     if everything:
-        return inside.delete_everything_searched(node)
+        pins.erase_all(node.log)  # they hold texts of searches too
+        return node.delete_history()
     for text in filter(None, (since, until)):
         if language.date_of(text) is None:
             raise InputError(f"{text[:20]!r} is no day; write YYYY-MM-DD")
@@ -105,7 +108,7 @@ def _delete(node: Node, search: str, since: str, until: str, everything: str) ->
 
 
 def _searched(one: Displayed) -> SearchView:
-    opened = [(split_key(choice.document)[0], choice.position + 1, bool(choice.withdrawn))
+    opened = [(choice.document, choice.position + 1, bool(choice.withdrawn))
               for choice in one.choices if choice.document is not None]  # fmt: skip
     return SearchView(one.impression, one.time, one.query, opened)
 
@@ -118,7 +121,7 @@ def _add_learning(app: FastAPI, page: "Page") -> None:
 
     @app.get("/learning")
     def learning(said: str = "") -> Response:
-        status, points = node.status(), curve(inside.openings(node))
+        status, points = node.status(), curve(node_learning.openings(node.log))
         return page.render(
             "learning.html", versions=node.versions(), current=status.version, points=points, clicks=status.clicks,
             said=_LEARNED.get(said, ""), settings=node.settings,
@@ -126,7 +129,7 @@ def _add_learning(app: FastAPI, page: "Page") -> None:
 
     @app.get("/learning/curve.json")
     def curve_data() -> list[list[float]]:
-        points = curve(inside.openings(node))
+        points = curve(node_learning.openings(node.log))
         return [list(map(float, column)) for column in zip(*points, strict=True)] if points else [[], [], [], []]
 
     @app.post("/learning")
@@ -167,7 +170,7 @@ def _add_index(app: FastAPI, page: "Page") -> None:
 
     @app.get("/leaves")
     def leaves() -> Response:
-        return page.render("leaves.html", files=inside.kept_files(node), places=node.places)
+        return page.render("leaves.html", files=node_places.stored_files(node.places), places=node.places)
 
     @app.get("/index")
     def index(request: Request) -> Response:
@@ -175,7 +178,11 @@ def _add_index(app: FastAPI, page: "Page") -> None:
         values: dict[str, Any] = {"status": node.status(), "progress": progress, "states": _STATES}
         if "hx-request" in request.headers:
             return page.render("index_state.html", **values)
-        return page.render("index.html", reasons=inside.reasons(node), problems=inside.problems(node), **values)
+        with node.reading() as reader:
+            tables = reader.store.connection if reader else None
+            values["reasons"] = files.reasons(tables) if tables else []
+            values["problems"] = files.problems(tables) if tables else []
+        return page.render("index.html", **values)
 
     @app.post("/index")
     def change(csrf: Text = "", action: Text = "") -> Response:
@@ -212,8 +219,9 @@ _STATES = {
 
 def size(number: int) -> str:
     if number < 1000:
-        return f"{number} B"
-    return f"{number / 1e6:,.1f} MB" if number >= 1e5 else f"{number / 1e3:,.1f} kB"
+        return f"{number}\N{NO-BREAK SPACE}B"
+    figure, unit = (number / 1e6, "MB") if number >= 1e5 else (number / 1e3, "kB")
+    return f"{figure:,.1f}\N{NO-BREAK SPACE}{unit}"
 
 
 # ---- settings
@@ -287,10 +295,10 @@ def _apply(node: Node, wanted: Settings, added: list[str], gone: list[str], excl
     if added:
         node.add(added)
     for root in gone:
-        inside.remove(node, root)
+        node.remove(root)
     if excluded:
-        inside.exclude(node, excluded)
-    inside.save(node, msgspec.structs.replace(wanted, roots=node.settings.roots))
+        node.exclude(excluded)
+    node.save_settings(msgspec.structs.replace(wanted, roots=node.settings.roots))
 
 
 # ---- forgetting
@@ -312,7 +320,7 @@ def _add_forgetting(app: FastAPI, page: "Page") -> None:
             return page.render("forget.html", 422, problem=problem, done=False, **values)
         if page.following:
             with page.following.stopped():
-                inside.forget(node)
+                node.forget()
         else:
-            inside.forget(node)
+            node.forget()
         return page.render("forget.html", problem="", done=True, confirmation=CONFIRMATION, status=node.status())

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
+from foltr.errors import InputError
+from foltr.node import files
 from foltr.node import query as language
 from foltr.node.node import Node
-from foltr.node.page import inside
-from foltr.node.page.inside import Asked
 from foltr.node.query import Clause, Query
 from foltr.node.results import Results, Row
 from foltr.node.snippets import escaped, printable
@@ -28,6 +28,14 @@ MAX_CHARACTERS = language.MAX_CHARACTERS
 ROWS, MOST_ROWS = 10, 100
 _CHOICES = 6  # filters of a kind to choose from
 _DAYS = (("today", 0), ("last 7 days", 7), ("last 30 days", 30), ("last year", 365))
+
+
+class Asked(NamedTuple):
+    """A search as the page sends it; enough to make the same list again after a restart."""
+
+    text: str
+    newest_first: bool = False
+    limit: int = ROWS
 
 
 class RowView(NamedTuple):
@@ -64,6 +72,7 @@ class ListView(NamedTuple):
     summary: str
     more: int | None  # rows to ask for next
     waiting: int = 0  # for an empty list: files that are not read yet
+    no_folders: bool = False  # nothing was chosen to be searched
 
 
 def asked_of(text: str, sort: str = "", rows: int = ROWS) -> Asked:
@@ -81,25 +90,38 @@ def clean(text: str) -> str:
     return text[:MAX_CHARACTERS].replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
 
 
+def search(node: Node, asked: Asked) -> Results:
+    return node.search(asked.text, asked.limit, newest_first=asked.newest_first)
+
+
+def known_list(node: Node, search_id: str, asked: Asked) -> Results:
+    """A list by its id; after a restart, or when it is too old, it is made again from what was asked."""
+    try:
+        return node.known_list(search_id).results
+    except InputError:
+        return search(node, asked)
+
+
 def list_view(node: Node, asked: Asked) -> ListView:
-    return view_of(node, asked, inside.search(node, asked))
+    return view_of(node, asked, search(node, asked))
 
 
 def view_of(node: Node, asked: Asked, results: Results) -> ListView:
-    documents = inside.displayed(node, results.search_id) if results.rows else []
+    documents = node.known_list(results).page.documents if results.rows else []
     rows = [_row(row, document) for row, document in zip(results.rows, documents, strict=True)]
     query = language.parse(asked.text)
     chosen = [Filter(_name(group), without(query, group)) for group in query.conditions]
-    dropped = [] if rows else [one for one in chosen if inside.search(node, Asked(one.query, limit=1)).rows]
+    dropped = [] if rows else [one for one in chosen if search(node, Asked(one.query, limit=1)).rows]
     shown = len(rows)
     more = min(MOST_ROWS, shown + 10) if shown < min(results.total, MOST_ROWS) else None
-    waiting = 0 if rows else inside.waiting(node)
-    return ListView(asked, results, rows, chosen, dropped, _count(results, asked), more, waiting)
+    waiting = 0 if rows else _waiting(node)
+    summary, no_folders = _count(results, asked), not node.settings.roots
+    return ListView(asked, results, rows, chosen, dropped, summary, more, waiting, no_folders)
 
 
 def filters(node: Node, asked: Asked) -> list[FilterGroup]:
     """Filters to choose from, with the number of documents in the list that each leaves."""
-    documents, query = inside.listed(node, asked), language.parse(asked.text)
+    documents, query = _every_document(node, asked), language.parse(asked.text)
     fields = {clause.field for group in query.conditions for clause in group}
     groups = [
         ("Type", "type", _types(documents)),
@@ -112,6 +134,18 @@ def filters(node: Node, asked: Asked) -> list[FilterGroup]:
         for name, field, choices in groups
         if choices and field not in fields
     ]
+
+
+def _every_document(node: Node, asked: Asked) -> list[Document]:
+    """All documents of a list, at most a thousand; it is computed again, since lists that were shown are held short."""
+    with node.reading():
+        found = node.listed(asked.text, newest_first=asked.newest_first)
+        return [] if found is None else found.documents()
+
+
+def _waiting(node: Node) -> int:
+    with node.reading() as reader:
+        return 0 if reader is None else files.count_waiting(reader.store.connection)
 
 
 def marked(text: str, highlights: Iterable[tuple[int, int]]) -> Markup:
@@ -134,6 +168,16 @@ def short_path(path: str) -> str:
     return escaped(os.fsencode(shown).decode("utf-8", "backslashreplace"))
 
 
+def place(path: str, part: str) -> str:
+    """Where a document is: a file, or a mail in a mailbox."""
+    return short_path(path) + (f" #{escaped(part)}" if part else "")
+
+
+def breakable(path: str) -> Markup:
+    """A path that may be broken after every slash."""
+    return Markup("/<wbr>").join(path.split("/"))
+
+
 def day(seconds: float | None) -> str:
     if not seconds:
         return ""
@@ -148,13 +192,13 @@ def moment(seconds: float) -> str:
 
 
 def _row(row: Row, document: Document) -> RowView:
-    place = short_path(row.path) + (f" #{escaped(row.part)}" if row.part else "")
+    where = place(row.path, row.part)
     sender = printable(document.sender)[:200]
     return RowView(
         id=row.id,
         rank=row.rank,
         title=marked(row.title, row.title_highlights),
-        where=f"{sender} in {place}" if sender else place,
+        where=f"{sender} in {where}" if sender else where,
         folder=short_path(str(PurePath(row.path).parent)),
         day=day(row.date),
         kind=row.kind,

@@ -31,7 +31,7 @@ window.addEventListener("DOMContentLoaded", () => {
       scales: { x: { time: false, range: [0, found.last] }, y: { range: [Math.min(...every) - 0.01, Math.max(...every, 0.83) + 0.01] } },
       axes: [
         { ...axis, label: "choices of each person", labelSize: 22, size: 36 },
-        { ...axis, size: 50, values: (_, ticks) => ticks.map((value) => value.toFixed(2).replace(/^0/, "")) },
+        { ...axis, size: 50, incrs: [0.01, 0.02, 0.05, 0.1, 0.2], values: (_, ticks) => ticks.map((value) => value.toFixed(2).replace(/^0/, "")) },
       ],
       series: [
         { label: "Choices" },

@@ -1,0 +1,41 @@
+"""What a node has: files by state, documents, sizes, what was logged and learned, and which index is searched."""
+
+from typing import NamedTuple
+
+from foltr.node import layout, learning, roots
+from foltr.node.layout import Rebuild
+from foltr.node.log import Log
+from foltr.node.places import Places
+from foltr.node.settings import Settings
+from foltr.node.store import Store
+from foltr.text.analysis import TextAnalysis
+
+
+class Status(NamedTuple):
+    states: dict[str, int]  # files by state; they add up to all files under the roots
+    documents: int
+    roots: tuple[str, ...]
+    index_bytes: int
+    data_bytes: int
+    searches: int  # in the log
+    clicks: int
+    version: int  # of the weights
+    paused: bool
+    rebuilding: Rebuild | None  # an earlier index is searched until the new one is complete
+
+
+def status(places: Places, settings: Settings, log: Log, store: Store | None) -> Status:
+    """`store` is the index that is searched; None while there is none."""
+    analysis = TextAnalysis(language=settings.language)
+    return Status(
+        states={} if store is None else store.states(),
+        documents=0 if store is None else store.collection().documents,
+        roots=settings.roots,
+        index_bytes=roots.bytes_below(places.cache),
+        data_bytes=roots.bytes_below(places.data),
+        searches=log.impressions(),
+        clicks=log.clicks(),
+        version=learning.serving(log).current.version,
+        paused=places.pause_file.exists(),
+        rebuilding=None if store is None else layout.rebuilding(places, store, analysis),
+    )
