@@ -202,6 +202,15 @@ def test_pin_never_here_and_forget(visit, server):
     expect(page.locator("#message")).to_contain_text("no choice to forget")
 
 
+def test_everything_that_is_opened_at_once_is_loaded(visit):
+    page = visit("/?q=json")
+    rows = page.locator(".row").count()
+    assert rows >= 5
+    page.evaluate("document.querySelectorAll('.row details').forEach((one) => { one.open = true; })")
+    expect(page.locator(".loaded pre")).to_have_count(rows)
+    expect(page.locator(".loaded table")).to_have_count(rows)
+
+
 def test_hostile_documents_do_not_run(visit):
     page = visit("/?q=hostile")
     assert page.locator(".row").count() >= 5

@@ -98,7 +98,9 @@
 
   results.addEventListener("toggle", (event) => {
     const link = event.target.open && event.target.querySelector(".loaded > a");
-    if (link) htmx.ajax("GET", link.getAttribute("href"), { target: link.parentElement, swap: "innerHTML" });
+    if (!link) return;
+    const place = link.parentElement; // as the source too: of requests of one source only the last is waited for
+    htmx.ajax("GET", link.getAttribute("href"), { source: place, target: place, swap: "innerHTML" });
   }, true);
 
   // ---- a settled list is logged
