@@ -199,7 +199,7 @@ def test_signatures_on_another_claim_open_nothing(opening):
 def test_too_few_signers_open_nothing_though_all_signatures_are_true(opening, signers):
     state, _, signatures = opening
     some = {client: signatures[client] for client in NAMES[:signers]}
-    says = f"{signers} clients signed the survivors, at least 67"
+    says = f"{signers} clients signed the same survivors, at least 67"
     refused(opening, says, **msgspec.structs.asdict(certificate_of(state, some)))
 
 

@@ -17,8 +17,9 @@ from foltr.secagg.client import Client, answer, join
 from foltr.secagg.crypto import new_identity
 from foltr.secagg.guarantee import FEWEST
 from foltr.secagg.messages import STAGES, Direction, Stage, Terms, new_federation, registry
+from foltr.secagg.post import Replies, Requests
 from foltr.secagg.ring import Ring, decode, encode, largest
-from foltr.secagg.server import Replies, Requests, Sum, aggregate
+from foltr.secagg.server import Sum, aggregate
 from foltr.types import Array
 
 MAX_CLIENTS = 200  # a round of so many takes some seconds

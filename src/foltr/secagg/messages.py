@@ -15,7 +15,7 @@ import os
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from hashlib import sha256
-from typing import Annotated, Literal, NamedTuple, TypeVar
+from typing import Annotated, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -23,14 +23,15 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from foltr.errors import SecureAggregationError, SpecError
 from foltr.secagg.certificate import SIGNATURE, needed
+from foltr.secagg.cohort import by_turns, needs_lot, sizes_by_lot
 from foltr.secagg.crypto import between, label, signed_by
 from foltr.secagg.graph import COMPLETE, GraphShape, degree_for
-from foltr.secagg.guarantee import Guarantee, guarantee
+from foltr.secagg.guarantee import FEWEST, Guarantee, colluders_among, guarantee
 from foltr.secagg.ring import Ring, require_range
 from foltr.types import Array
 
 PROTOCOL = "foltr-secagg"
-VERSION = 3
+VERSION = 4
 _NEIGHBOUR_BYTES = 160  # the longest entry is a signed pair of keys
 Share = Annotated[float, msgspec.Meta(ge=0, lt=1)]
 
@@ -48,10 +49,13 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     corrupt: Share = 0.1  # of all registered clients, working for the server
     failure: Share = 2**-80  # probability that one try of a graph or certificate lets fewer be summed than promised
     stall: Share = 2**-20  # probability of no sum within the tolerated dropouts
+    cohort: int = 0  # clients that a round asks; 0: all, or halves by turns of more than 1,000
 
     def __post_init__(self) -> None:
         if len(self.federation) != 32 or not set(self.federation) <= set("0123456789abcdef"):
             raise SpecError(f"federation={self.federation!r}; use an identifier from secagg.messages.new_federation()")
+        if self.cohort and self.cohort < FEWEST:
+            raise SpecError(f"cohort={self.cohort}; use 0 for all clients, or at least {FEWEST}")
         if self.length < 1:
             raise SpecError(f"length={self.length}; a vector has at least one number")
         if not 0 <= self.fraction < self.bits:
@@ -95,9 +99,16 @@ def registry(server: bytes, keys: Mapping[int, bytes]) -> Registry:
 
 def guaranteed(terms: Terms, known: Registry) -> Guarantee:
     """The sizes of a federation, derived from public numbers alone; refuses terms whose sums could overflow."""
-    sizes = guarantee(len(known.clients), dropouts=terms.dropouts, corrupt=terms.corrupt)
+    size = sizes_by_lot if is_by_lot(terms, known) else guarantee
+    sizes = size(len(known.clients), cohort=terms.cohort, dropouts=terms.dropouts, corrupt=terms.corrupt)
     require_range(ring_of(terms, sizes), clip=terms.clip, multiplier=terms.noise_multiplier, honest=sizes.honest)
     return sizes
+
+
+def is_by_lot(terms: Terms, known: Registry) -> bool:
+    """Whether the cohort of a round is drawn (`secagg.draw`) before it begins."""
+    registered = len(known.clients)
+    return needs_lot(registered, colluders_among(registered, terms.corrupt), terms.cohort)
 
 
 def ring_of(terms: Terms, sizes: Guarantee) -> Ring:
@@ -109,37 +120,41 @@ def shape_of(terms: Terms, sizes: Guarantee, members: int) -> GraphShape:
     return degree_for(members, sizes, failure=terms.failure, stall=terms.stall)
 
 
-def cohort_of(known: Registry, sizes: Guarantee, round: int) -> frozenset[int]:
-    """The cohort of a round: everybody, or in a large registry one half. The order is that of a hash; it need not be
-    unpredictable, because every colluder is counted into either half. An odd one out waits for one round."""
-    if len(known.clients) <= sizes.cohort:
-        return frozenset(known.clients)
-    order, start = _order(known.digest, known.clients), round * sizes.cohort
-    return frozenset(order[(start + k) % len(order)] for k in range(sizes.cohort))
+class Drawn(NamedTuple):
+    """What a draw gives to those who took part in it."""
+
+    seed: bytes  # 32 bytes that nobody chose
+    cohort: frozenset[int]
 
 
-@lru_cache(maxsize=8)
-def _order(digest: bytes, clients: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(sorted(clients, key=lambda client: sha256(label("halves", digest, client)).digest()))
+def cohort_of(terms: Terms, known: Registry, round: int, drawn: Drawn | None = None) -> frozenset[int]:
+    """Who is asked in a round: by turns, or as it was drawn."""
+    if is_by_lot(terms, known) != (drawn is not None):
+        raise SpecError(
+            "the cohorts of this federation are drawn by lot; take part in the draw of the round first"
+            if drawn is None
+            else "the cohorts of this federation are not drawn by lot; leave the draw out"
+        )
+    return drawn.cohort if drawn else by_turns(known.digest, known.clients, guaranteed(terms, known).cohort, round)
 
 
 @lru_cache(maxsize=64)
-def most_bytes(terms: Terms, sizes: Guarantee) -> int:
+def most_bytes(terms: Terms, sizes: Guarantee, registered: int) -> int:
     """No message of a round is longer; checked before it is decoded."""
     degree = max(min(COMPLETE, sizes.cohort), 2 * shape_of(terms, sizes, sizes.cohort).degree)
     certificate = sizes.cohort + SIGNATURE * needed(sizes)
-    return 4096 + sizes.cohort + terms.length * terms.bits // 8 + _NEIGHBOUR_BYTES * degree + certificate
+    return 4096 + registered + terms.length * terms.bits // 8 + _NEIGHBOUR_BYTES * degree + certificate
 
 
-def context(terms: Terms, known: Registry, round: int, ranker: bytes) -> bytes:
-    """Goes into every key and every signature: a message is valid in one round, under one set of terms, one registry
-    and one ranker. `ranker`: the SHA-256 digest of the round's ranker. 32 bytes"""
+def context(terms: Terms, known: Registry, round: int, ranker: bytes, seed: bytes = b"") -> bytes:
+    """Goes into every key and every signature: a message is valid in one round, under one set of terms, one registry,
+    one ranker and one draw. `ranker`: the SHA-256 digest of the round's ranker; `seed`: of the draw. 32 bytes"""
     if len(ranker) != 32:
         raise SpecError(f"the digest of a ranker has {len(ranker)} bytes; use the 32 of SHA-256")
     if not 0 <= round < 2**63:
         raise SpecError(f"round={round}; use numbers from 0")
     sizes = guaranteed(terms, known)
-    parts = (msgspec.msgpack.encode(terms), known.digest, *sizes, round, ranker)
+    parts = (msgspec.msgpack.encode(terms), known.digest, *sizes, round, ranker, seed)
     return sha256(label(PROTOCOL, VERSION, terms.federation, *parts)).digest()
 
 
@@ -168,6 +183,9 @@ def set_of(bits: bytes, known: Registry) -> frozenset[int]:
 
 Stage = Literal["advertise", "share", "mask", "agree", "unmask"]
 STAGES: tuple[Stage, ...] = ("advertise", "share", "mask", "agree", "unmask")
+DrawStage = Literal["commit", "close", "reveal", "settle"]
+DRAW_STAGES: tuple[DrawStage, ...] = ("commit", "close", "reveal", "settle")
+AnyStage: TypeAlias = Stage | DrawStage
 Direction = Literal["request", "reply"]
 
 
@@ -273,6 +291,32 @@ class Revealed(Body, frozen=True):
     shares: list[bytes]  # in the order of neighbours, empty for those who never shared
 
 
+class Commitment(Body, frozen=True):
+    """Reply of `commit`, where a draw begins with `Start`: the digest of a secret value."""
+
+    digest: bytes
+
+
+class Closed(Body, frozen=True):
+    """Request of `close`: who takes part in a draw; its reply is an `Agreement`, that of `reveal` a `Value`."""
+
+    members: bytes  # as a set
+    root: bytes  # of the tree over all commitments
+    path: bytes  # proof that the client's own is in it
+
+
+class Value(Body, frozen=True):
+    """Reply of `reveal`, which was asked for with a `Certificate`."""
+
+    value: bytes
+
+
+class Values(Body, frozen=True):
+    """Request of `settle`: all values, from which the result follows; its reply is an `Agreement` on that."""
+
+    values: bytes  # of the members, in the order of clients
+
+
 REQUESTS: dict[Stage, type[Body]] = dict(
     zip(STAGES, (Start, Neighbourhood, Deliveries, Survivors, Opening), strict=True)
 )
@@ -284,7 +328,7 @@ class Address(NamedTuple):
     context: bytes
     round: int
     direction: Direction
-    stage: Stage
+    stage: AnyStage
     client: int  # the one that sends or receives it; the server is at the other end
 
 
@@ -327,6 +371,19 @@ def opened(data: bytes, at: Address) -> Envelope:
 def vouches(signature: bytes, at: Address, signer: bytes, body: Body) -> bool:
     """Whether the signature is that of a message with this body."""
     return signed_by(signer, signature, _signed(at, msgspec.msgpack.encode(body)))
+
+
+def stage_of(message: bytes) -> str:
+    """The stage that a message claims; empty if it is none."""
+    try:
+        return _envelope.decode(message).stage
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ""
+
+
+def signature_of(message: bytes) -> bytes:
+    """Of a message that was received."""
+    return _envelope.decode(message).signature
 
 
 def signed_keys(advert: bytes) -> bytes:
