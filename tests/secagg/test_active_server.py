@@ -122,7 +122,7 @@ TWENTY = federation(20, length=6, noise_multiplier=4.0)
 LAST = list(TWENTY.identities)[-1]
 OTHER_TERMS = {
     "federation": "0" * 32, "length": 7, "bits": 64, "fraction": 15, "clip": 0.5, "noise_multiplier": 0.0,
-    "dropouts": 0.11, "corrupt": 0.11, "failure": 2**-79, "stall": 2**-19,
+    "dropouts": 0.11, "corrupt": 0.11, "failure": 2**-79, "stall": 2**-19, "stage_seconds": 60.0,
 }  # fmt: skip
 
 

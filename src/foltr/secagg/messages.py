@@ -30,8 +30,9 @@ from foltr.secagg.ring import Ring, require_range
 from foltr.types import Array
 
 PROTOCOL = "foltr-secagg"
-VERSION = 3
+VERSION = 4
 _NEIGHBOUR_BYTES = 160  # the longest entry is a signed pair of keys
+_DAY = 86_400  # seconds
 Share = Annotated[float, msgspec.Meta(ge=0, lt=1)]
 
 
@@ -48,6 +49,7 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     corrupt: Share = 0.1  # of all registered clients, working for the server
     failure: Share = 2**-80  # probability that one try of a graph or certificate lets fewer be summed than promised
     stall: Share = 2**-20  # probability of no sum within the tolerated dropouts
+    stage_seconds: float = 120.0  # the server waits so long for the replies of a stage
 
     def __post_init__(self) -> None:
         if len(self.federation) != 32 or not set(self.federation) <= set("0123456789abcdef"):
@@ -60,6 +62,8 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise SpecError(f"clip={self.clip}, noise_multiplier={self.noise_multiplier}; use finite numbers, clip > 0")
         if not 0 < self.failure < 1 or not 0 < self.stall < 1:
             raise SpecError(f"failure={self.failure}, stall={self.stall}; use probabilities between 0 and 1")
+        if not 1 <= self.stage_seconds <= _DAY:
+            raise SpecError(f"stage_seconds={self.stage_seconds}; use 1 second to {_DAY}, a day")
 
 
 def new_federation() -> str:
@@ -169,6 +173,11 @@ def set_of(bits: bytes, known: Registry) -> frozenset[int]:
 Stage = Literal["advertise", "share", "mask", "agree", "unmask"]
 STAGES: tuple[Stage, ...] = ("advertise", "share", "mask", "agree", "unmask")
 Direction = Literal["request", "reply"]
+
+
+def round_seconds(terms: Terms) -> float:
+    """The longest duration of a round: every stage up to its deadline."""
+    return len(STAGES) * terms.stage_seconds
 
 
 class Envelope(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -3,7 +3,7 @@
 Sources: Bonawitz et al. 2017, figure 4; Bell et al. 2020. Stages: keys are advertised, secrets shared
 among neighbours, masked vectors sent, the survivors agreed on, shares opened. A client whose reply is absent has
 dropped out. So has one whose reply is malformed, too long, of another stage or round, or not its own: its name and the
-reason are in the result. Whoever was not asked is not heard.
+reason are in the result. Whoever was not asked is not heard. `deadlines.conduct` waits for replies: here is no clock.
 
 A client that cannot use a neighbour's key or shares leaves the entry of that neighbour empty in its signed reply: a
 report. Either may be lying, so the one with the most reports for and against it is dropped, then the next; of two with
@@ -52,7 +52,7 @@ class Sum(NamedTuple):
     included: tuple[int, ...]  # whose vectors are in it, sorted
     up: dict[int, int]  # bytes that each client sent
     down: dict[int, int]  # bytes that each client was sent
-    dropped: dict[int, str]  # whose reply was invalid, or who was reported: the first reason
+    dropped: dict[int, str]  # whose reply was absent or invalid, or who was reported: the first reason
     reports: tuple[Report, ...]
 
 
@@ -73,6 +73,7 @@ class _Post(NamedTuple):
     registry: Registry
     identity: Ed25519PrivateKey
     most_bytes: int  # of a reply
+    seconds: float  # of a stage
     up: dict[int, int]  # bytes that each client sent so far
     down: dict[int, int]  # bytes that each client was sent so far
     dropped: dict[int, str]
@@ -149,7 +150,8 @@ def _post(
 ) -> _Post:
     sent, received = dict.fromkeys(cohort, 0), dict.fromkeys(cohort, 0)
     most = messages.most_bytes(terms, guaranteed(terms, registry))
-    return _Post(context(terms, registry, round, ranker), round, registry, identity, most, received, sent, {}, [])
+    now, seconds = context(terms, registry, round, ranker), terms.stage_seconds
+    return _Post(now, round, registry, identity, most, seconds, received, sent, {}, [])
 
 
 # --- what is checked in each reply --------------------------------------------------------------------------------
@@ -323,12 +325,14 @@ def _blamed(post: _Post) -> str:
 
 
 def _ask(post: _Post, stage: Stage, bodies: Mapping[int, Body]) -> Generator[Requests, Replies, dict[int, bytes]]:
-    """Replies by client, in the order of clients; whoever is absent has dropped out, who was not asked is not heard."""
+    """Replies by client, in the order of clients; whoever is absent is dropped, who was not asked is not heard."""
     requests = {c: send(post.identity, _address(post, "request", stage, c), body) for c, body in bodies.items()}
     replies = yield requests
     for client, request in requests.items():
         post.down[client] += len(request)
         post.up[client] += len(replies.get(client, b""))
+        if client not in replies:
+            post.dropped.setdefault(client, f"no reply of stage {stage!r} within {post.seconds:g} s")
     return {client: replies[client] for client in sorted(replies) if client in requests}
 
 

@@ -38,7 +38,7 @@ from foltr.secagg.ring import Ring
 from foltr.types import Array
 
 PROTOCOL = "foltr-two-servers"
-VERSION = 1
+VERSION = 2
 DIGEST = 32
 _OVERHEAD = 512  # bytes of a message beside its vectors, digests and sets: keys, tags, signature, numbers
 _TAIL = 9.0  # standard deviations of noise that a sum may reach: exceeded once in 10^18 numbers
@@ -247,6 +247,16 @@ def parts(message: bytes, *, setup: TwoServers) -> tuple[bytes, bytes]:
         msgspec.msgpack.encode(Part(found.claim, found.first)),
         msgspec.msgpack.encode(Part(found.claim, found.second)),
     )
+
+
+def is_contribution(message: bytes, client: int, *, setup: TwoServers, round: int) -> bool:
+    """Whether a message claims to be this client's contribution to the round; nothing is verified."""
+    limit, what = max_contribution(setup), "contribution"
+    try:
+        claim = decoded(decoded(message, Contribution, limit=limit, what=what).claim, Signed, limit=limit, what=what)
+    except SecureAggregationError:
+        return False
+    return (claim.version, claim.round, claim.kind, claim.sender) == (VERSION, round, "contribution", client)
 
 
 def checked_part(
