@@ -4,8 +4,16 @@
     answer        the reply to a request; the same request again gets the same bytes, another one for the same stage
                   nothing; the release is charged to the ledger before the reply of `mask` leaves
     end_round     forgets a round that did not end; what was charged stays charged
+    end_if_late   the same, if the time of the round is over; a node calls it when it starts and every few minutes
 
 A round that fails after `mask` is a spent release: the server may have the sum. There is no way to take it back.
+
+A round has a time: `messages.round_seconds` from when it was joined, by the wall clock, which goes on while the machine
+is off. After that nothing is answered, not even what was answered before, and the secrets are erased. Otherwise a
+malicious server could stop between two stages, keep the secrets of all clients on their disks, and corrupt more clients
+than `Terms.corrupt` until it has the shares of a vector that it was sent long ago. So a node joins a round when the
+server begins it. A clock that is before that moment was turned back, and the round is over too: a wrong clock costs
+rounds. A clock that stands still costs this protection and no other.
 
 Two files hold a round. `folder/round.state` has vector, secrets and replies, sealed under a key of its own for every
 write; `witness/round.head` has that key and the digest of the file. The witness is in a folder that is not backed up
@@ -20,9 +28,11 @@ a disk; memory is not wiped.
 """
 
 import os
+import time
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -35,8 +45,10 @@ from foltr.privacy.ledger_file import NodeLedger
 from foltr.privacy.ledger_records import locked
 from foltr.privacy.release import event_of, release
 from foltr.secagg import client, crypto, ring
-from foltr.secagg.messages import STAGES, Registry, Terms, guaranteed, ring_of
+from foltr.secagg.messages import STAGES, Registry, Terms, guaranteed, ring_of, round_seconds
 from foltr.types import Array
+
+Clock: TypeAlias = Callable[[], float]  # seconds since 1970
 
 
 class Member(NamedTuple):
@@ -85,19 +97,21 @@ class _Stored(msgspec.Struct, frozen=True, array_like=True):
     view: bytes = b""
     survivors: bytes = b""
     replies: dict[bytes, bytes] = {}  # by the digest of their request
+    joined: float = 0.0  # seconds since 1970
 
     def __repr__(self) -> str:
         return f"_Stored(round={self.round}, done={self.done})"
 
 
 _FIELDS = tuple(
-    name for name in _Stored.__struct_fields__ if name not in ("round", "ranker", "vector", "replies")
+    name for name in _Stored.__struct_fields__ if name not in ("round", "ranker", "vector", "replies", "joined")
 )  # of a `secagg.client.Client`
 
 
 def join_round(
-    member: Member, update: Array, *, round: int, ranker: bytes, ledger: NodeLedger, storage: Storage
-) -> Event:
+    member: Member, update: Array, *, round: int, ranker: bytes, ledger: NodeLedger, storage: Storage,
+    clock: Clock = time.time,
+) -> Event:  # fmt: skip
     """Stores the noisy vector of a round and returns its event; nothing is charged or sent yet."""
     _check_storage(storage)
     event = _event(member)
@@ -113,16 +127,22 @@ def join_round(
         sizes = guaranteed(member.terms, member.registry)
         terms, fixed = member.terms, ring_of(member.terms, sizes)
         vector, _ = release(update, clip=terms.clip, multiplier=terms.noise_multiplier, guarantee=sizes, ring=fixed)
-        stored = _Stored(round, ranker, vector.tobytes())
+        stored = _Stored(round, ranker, vector.tobytes(), joined=clock())
         _state(member, stored)  # refuses what cannot be joined, before it counts as joined
         _save(storage, stored)
     return event
 
 
-def answer(member: Member, request: bytes, *, ledger: NodeLedger, storage: Storage) -> bytes:
-    """The reply to a request of the round that was joined; it may be asked for again."""
+def answer(member: Member, request: bytes, *, ledger: NodeLedger, storage: Storage, clock: Clock = time.time) -> bytes:
+    """The reply to a request of the round that was joined; it may be asked for again while the round has time."""
     with locked(storage.folder / "round.lock"):
         stored = _load(storage)
+        if _is_late(member, stored, clock()):
+            _erase(storage)
+            raise SecureAggregationError(
+                f"round {stored.round} was joined more than {round_seconds(member.terms):g} s ago, or the clock was "
+                f"turned back; its secrets are erased; join the next one"
+            )
         asked = sha256(request).digest()
         if asked in stored.replies:
             return stored.replies[asked]
@@ -132,7 +152,8 @@ def answer(member: Member, request: bytes, *, ledger: NodeLedger, storage: Stora
         changes = {name: getattr(state, name) for name in _FIELDS}
         after = msgspec.structs.replace(stored, replies={**stored.replies, asked: reply}, **changes)
         if after.done == len(STAGES):
-            after = _Stored(after.round, after.ranker, b"", after.done, replies=after.replies)  # secrets are erased
+            # without the secrets
+            after = _Stored(after.round, after.ranker, b"", after.done, replies=after.replies, joined=after.joined)
         _save(storage, after)
         return reply
 
@@ -140,8 +161,21 @@ def answer(member: Member, request: bytes, *, ledger: NodeLedger, storage: Stora
 def end_round(storage: Storage) -> None:
     """Erases what is stored of a round; its number stays used."""
     with locked(storage.folder / "round.lock"):
-        _write(storage.witness / "round.head", msgspec.msgpack.encode(_Head(_head(storage).round)))
-        (storage.folder / "round.state").unlink(missing_ok=True)
+        _erase(storage)
+
+
+def end_if_late(member: Member, *, storage: Storage, clock: Clock = time.time) -> bool:
+    """Ends a round whose time is over: secrets do not wait for a server that asks no more. Whether it did."""
+    _check_storage(storage)
+    with locked(storage.folder / "round.lock"):
+        late = bool(_head(storage).key) and _is_late(member, _load(storage), clock())
+        if late:
+            _erase(storage)
+        return late
+
+
+def _is_late(member: Member, stored: _Stored, now: float) -> bool:
+    return not 0 <= now - stored.joined <= round_seconds(member.terms)
 
 
 def _event(member: Member) -> Event:
@@ -203,6 +237,12 @@ def _save(storage: Storage, stored: _Stored) -> None:
     _write(storage.folder / "round.state", sealed)
     head = _Head(stored.round, sha256(sealed).digest(), key)
     _write(storage.witness / "round.head", msgspec.msgpack.encode(head))
+
+
+def _erase(storage: Storage) -> None:
+    """Key and digest go first: without them the state opens no more."""
+    _write(storage.witness / "round.head", msgspec.msgpack.encode(_Head(_head(storage).round)))
+    (storage.folder / "round.state").unlink(missing_ok=True)
 
 
 def _write(path: Path, content: bytes) -> None:
