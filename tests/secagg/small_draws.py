@@ -5,7 +5,8 @@ from small_rounds import RANKER
 from foltr.errors import SecureAggregationError
 from foltr.secagg import claims, draw
 from foltr.secagg.draw_server import draw_cohort
-from foltr.secagg.messages import Address, send, signature_of, to_set
+from foltr.secagg.messages import Address, send, signature_of
+from foltr.secagg.terms import to_set
 
 STAGES = ("commit", "close", "reveal", "settle")
 

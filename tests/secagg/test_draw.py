@@ -8,10 +8,11 @@ from small_draws import drawing, entrants, run
 from small_rounds import RANKER, federation, plain_sum, vectors
 
 from foltr.errors import SecureAggregationError, SpecError
-from foltr.secagg import draw, groups, messages, ring
+from foltr.secagg import draw, groups, ring
 from foltr.secagg.client import join
 from foltr.secagg.in_process import run_in_memory
 from foltr.secagg.server import aggregate
+from foltr.secagg.terms import Drawn, guaranteed
 
 FED = federation(40, dropouts=0.1, corrupt=0.1, cohort=11)  # 4 colluders: fewer than 12 are drawn by lot
 
@@ -118,7 +119,7 @@ def test_nobody_else_is_asked_or_joins():
 
 def test_results_of_two_attempts_cannot_be_summed_together():
     first, second = (run(drawing(FED), entrants(FED)).drawn for _ in range(2))
-    same_cohort = messages.Drawn(second.seed, first.cohort)
+    same_cohort = Drawn(second.seed, first.cohort)
     with pytest.raises(SecureAggregationError, match="0 clients sent keys"):
         cohort_round(FED, first, seen=same_cohort)
 
@@ -127,7 +128,7 @@ def test_results_of_two_attempts_cannot_be_summed_together():
 def test_a_cohort_of_300_of_1500():
     fed = federation(1500, length=3, dropouts=0.1, corrupt=0.1, cohort=300)  # 150 colluders
     found = run(drawing(fed), entrants(fed))
-    sizes = messages.guaranteed(fed.terms, fed.registry)
+    sizes = guaranteed(fed.terms, fed.registry)
     assert sizes.colluders < 150 / 1350 * 300 * 3
     total = cohort_round(fed, found.drawn)
     np.testing.assert_array_equal(total.total, plain_sum(fed, total.included))

@@ -13,7 +13,8 @@ from foltr.errors import SecureAggregationError
 from foltr.secagg import certificate, claims, crypto, draw, messages, rules
 from foltr.secagg.client import answer as answer_round
 from foltr.secagg.client import join
-from foltr.secagg.messages import Values, guaranteed, send, to_set
+from foltr.secagg.messages import Values, send
+from foltr.secagg.terms import guaranteed, to_set
 
 FED = federation(40, dropouts=0.1, corrupt=0.1, cohort=11)
 NAMES = list(FED.identities)

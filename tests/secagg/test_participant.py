@@ -12,11 +12,13 @@ from small_rounds import RANKER, answers, asked, content, federation, members, s
 from foltr.errors import FoltrError, PrivacyError, SecureAggregationError, SpecError
 from foltr.federation import participant
 from foltr.federation.participant import Member, Storage, answer, end_round, join_round
+from foltr.federation.sealed_state import head, load
 from foltr.privacy.ledger_file import open_ledger
 from foltr.secagg import client as bare
 from foltr.secagg import crypto, messages, ring
 from foltr.secagg.in_process import run_in_memory
 from foltr.secagg.messages import STAGES
+from foltr.secagg.terms import to_set
 
 FED = federation(5, length=6, noise_multiplier=4.0)  # sums of 4
 VICTIM, OTHER = 10, 13
@@ -202,14 +204,14 @@ def test_files_are_the_owners_and_sealed_and_empty_of_secrets_in_the_end(tmp_pat
     victim = node(tmp_path)
     victim.join()
     _, _, requests = round_with(victim, "unmask")
-    stored = participant._load(victim.storage)
+    stored = load(victim.storage, "round", participant._Stored)
     on_disk = (victim.storage.folder / "round.state").read_bytes()
     secrets = [stored.seed, stored.mask, stored.channel, stored.vector, *stored.shared.values(), *stored.held.values()]
     assert all(len(one) >= 24 and one not in on_disk for one in secrets)
     for path in (victim.storage.folder / "round.state", victim.storage.witness / "round.head"):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     victim.answer(requests[VICTIM])
-    left = msgspec.msgpack.encode(participant._load(victim.storage))
+    left = msgspec.msgpack.encode(load(victim.storage, "round", participant._Stored))
     assert not any(one in left for one in (stored.seed, stored.mask, stored.channel, stored.vector))
 
 
@@ -242,7 +244,7 @@ def test_share_answered_twice_reuses_no_key_for_another_text():
     adverts = {name: states[name].advert for name in fewer}
     levels = messages_levels(adverts)
     smaller = messages.Neighbourhood(
-        messages.to_set(fewer, FED.registry),
+        to_set(fewer, FED.registry),
         levels[-1][0],
         bare.graph.merkle_path(levels, 0),
         [messages.signed_keys(one) for one in adverts.values()][1:],
@@ -263,13 +265,13 @@ def test_no_struct_with_a_secret_shows_it(tmp_path):
     victim = node(tmp_path)
     victim.join()
     round_with(victim, "unmask")
-    stored, head = participant._load(victim.storage), participant._head(victim.storage)
+    stored, newest = load(victim.storage, "round", participant._Stored), head(victim.storage, "round")
     _, states, _ = until(FED, "unmask")
     state = states[VICTIM]
-    secrets = [stored.seed, stored.mask, stored.channel, head.key, state.seed, state.mask, state.channel]
+    secrets = [stored.seed, stored.mask, stored.channel, newest.key, state.seed, state.mask, state.channel]
     secrets += [*state.shared.values(), *state.held.values(), *stored.held.values()]
     identity = FED.identities[VICTIM].private_bytes_raw()
-    shown = " ".join(map(repr, [stored, head, state, victim.member, victim, FED.identities[VICTIM], server_of(FED)]))
+    shown = " ".join(map(repr, [stored, newest, state, victim.member, victim, FED.identities[VICTIM], server_of(FED)]))
     for secret in [*secrets, identity]:
         assert repr(secret)[2:-1] not in shown
         assert secret.hex() not in shown

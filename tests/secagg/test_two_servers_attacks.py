@@ -19,7 +19,7 @@ from small_two_servers import (
 from foltr.errors import SecureAggregationError
 from foltr.secagg import aggregator, crypto, two_servers
 from foltr.secagg.aggregator import Agreement, Listing, Memory
-from foltr.secagg.messages import registry, to_set
+from foltr.secagg.terms import registry, to_set
 from foltr.secagg.two_in_process import run_round
 from foltr.secagg.two_servers import At, Claim, Contribution, Part, Signed, parts, sign
 

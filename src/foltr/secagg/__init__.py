@@ -9,6 +9,7 @@ al., "Secure single-server aggregation with (poly)logarithmic overhead" (CCS 202
     client.join, answer      the client's side: a state, and a pure function of it and a request
     server.aggregate         the server's side of a round, a generator of requests and replies
     unmasking                the server's last step: from masked vectors and opened shares to the sum
+    deadlines.conduct        the server's side over any transport, with a deadline for every stage
     in_process.secure_sum    the whole protocol in one process
     cohort                   a random cohort where halves of a registry are too small
     groups                   a sum in each of several groups, for aggregators that compare groups

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from foltr.secagg import certificate, rules
 from foltr.secagg.guarantee import Guarantee
-from foltr.secagg.messages import Address, Agreement, AnyStage, Certificate, Registry, set_of, to_set, vouches
+from foltr.secagg.messages import Address, Agreement, AnyStage, Certificate, vouches
+from foltr.secagg.terms import Registry, set_of, to_set
 
 
 class Claim(NamedTuple):

@@ -29,19 +29,16 @@ from foltr.errors import SecureAggregationError, SpecError
 from foltr.secagg import claims, crypto, graph, messages, ring, rules, shamir
 from foltr.secagg.claims import Claim
 from foltr.secagg.guarantee import Guarantee
-from foltr.secagg.messages import (
-    REQUESTS,
-    STAGES,
-    Address,
-    Direction,
+from foltr.secagg.messages import REQUESTS, STAGES, Address, Direction, Stage
+from foltr.secagg.terms import (
     Drawn,
     Registry,
-    Stage,
     Terms,
     cohort_of,
     context,
     from_set,
     guaranteed,
+    most_bytes,
     set_of,
     shape_of,
 )
@@ -101,7 +98,7 @@ def join(
         context=context(terms, registry, round, ranker, drawn.seed if drawn else b""),
         sizes=sizes,
         cohort=cohort,
-        most_bytes=messages.most_bytes(terms, sizes, len(registry.clients)),
+        most_bytes=most_bytes(terms, sizes, len(registry.clients)),
         vector=vector,
     )
 

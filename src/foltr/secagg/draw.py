@@ -32,7 +32,8 @@ from foltr.secagg import certificate, claims, cohort, crypto, graph, messages, r
 from foltr.secagg.claims import Claim
 from foltr.secagg.crypto import SECRET, label
 from foltr.secagg.guarantee import Guarantee
-from foltr.secagg.messages import DRAW_STAGES, Address, Direction, Drawn, DrawStage, Registry, Terms, set_of
+from foltr.secagg.messages import DRAW_STAGES, Address, Direction, DrawStage
+from foltr.secagg.terms import Drawn, Registry, Terms, context, guaranteed, is_by_lot, set_of
 
 DIGEST = 32
 _REQUESTS: dict[DrawStage, type[messages.Body]] = dict(
@@ -72,9 +73,9 @@ def sizes_of(terms: Terms, known: Registry) -> Guarantee:
 def result(terms: Terms, known: Registry, members: Iterable[int], claim: bytes, values: bytes) -> Drawn:
     """The seed, and the cohort that it draws from those who took part; all of them where cohorts are not drawn."""
     seed = sha256(label("draw seed", claim, values)).digest()
-    if not messages.is_by_lot(terms, known):
+    if not is_by_lot(terms, known):
         return Drawn(seed, frozenset(members))
-    return Drawn(seed, cohort.by_lot(seed, members, messages.guaranteed(terms, known).cohort))
+    return Drawn(seed, cohort.by_lot(seed, members, guaranteed(terms, known).cohort))
 
 
 @lru_cache(maxsize=64)
@@ -116,7 +117,7 @@ def enter(
     sizes = sizes_of(terms, registry)
     return Entrant(
         id=id, identity=identity, terms=terms, registry=registry, round=round, sizes=sizes,
-        context=messages.context(terms, registry, round, ranker), most_bytes=most_bytes(sizes),
+        context=context(terms, registry, round, ranker), most_bytes=most_bytes(sizes),
     )  # fmt: skip
 
 

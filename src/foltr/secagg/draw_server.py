@@ -7,8 +7,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from foltr.errors import SecureAggregationError, SpecError
 from foltr.secagg import certificate, claims, cohort, crypto, draw, graph, messages
-from foltr.secagg.messages import Drawn, Registry, Terms, to_set
 from foltr.secagg.post import Post, Replies, Requests, ask, at_least, open_post, read, refuse
+from foltr.secagg.terms import Drawn, Registry, Terms, context, to_set
 
 
 class Draw(NamedTuple):
@@ -17,7 +17,7 @@ class Draw(NamedTuple):
     struck: tuple[int, ...]  # who did not open a value, sorted
     up: dict[int, int]  # bytes that each client sent
     down: dict[int, int]  # bytes that each client was sent
-    dropped: dict[int, str]  # whose reply was invalid: the first reason
+    dropped: dict[int, str]  # whose reply was absent or invalid: the first reason
 
 
 def draw_cohort(
@@ -27,9 +27,10 @@ def draw_cohort(
     present = sorted(set(clients))
     if unknown := [client for client in present if client not in registry.keys]:
         raise SpecError(f"clients {unknown[:5]} are not in the registry; register their identities first")
-    sizes, base = draw.sizes_of(terms, registry), messages.context(terms, registry, round, ranker)
+    sizes, base = draw.sizes_of(terms, registry), context(terms, registry, round, ranker)
     most, struck = draw.most_bytes(sizes), set[int]()
-    post = open_post(present, context=base, round=round, registry=registry, identity=identity, most=most)
+    post = open_post(present, context=base, round=round, registry=registry, identity=identity, most=most,
+                     seconds=terms.stage_seconds)  # fmt: skip
     tries = cohort.attempts(sizes.colluders)
     for attempt in range(tries):
         post = post._replace(context=draw.in_attempt(base, attempt))

@@ -30,10 +30,10 @@ from foltr.errors import SpecError
 from foltr.secagg.crypto import hkdf, masks
 from foltr.secagg.graph import most_drawn
 from foltr.secagg.guarantee import FEWEST, Guarantee, guarantee
-from foltr.secagg.messages import Registry, Terms, registry
 from foltr.secagg.post import Replies, Requests
 from foltr.secagg.ring import Ring, decode
 from foltr.secagg.server import Sum, aggregate
+from foltr.secagg.terms import Registry, Terms, registry
 from foltr.types import Array
 
 _ROUNDING = 1e-9  # a tenth of 1,000 is 100 in spite of rounding

@@ -10,7 +10,8 @@ from typing import NamedTuple, TypeAlias
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from foltr.errors import SecureAggregationError
-from foltr.secagg.messages import Address, AnyStage, Body, Direction, Kind, Registry, receive, send
+from foltr.secagg.messages import Address, AnyStage, Body, Direction, Kind, receive, send
+from foltr.secagg.terms import Registry
 from foltr.secagg.unmasking import Report, named
 
 Requests: TypeAlias = dict[int, bytes]
@@ -25,26 +26,38 @@ class Post(NamedTuple):
     registry: Registry
     identity: Ed25519PrivateKey
     most_bytes: int  # of a reply
+    seconds: float  # of a stage
     up: dict[int, int]  # bytes that each client sent so far
     down: dict[int, int]  # bytes that each client was sent so far
-    dropped: dict[int, str]  # whose reply was invalid: the first reason
+    dropped: dict[int, str]  # whose reply was absent or invalid: the first reason
     reports: list[Report]
 
 
 def open_post(
-    clients: Iterable[int], *, context: bytes, round: int, registry: Registry, identity: Ed25519PrivateKey, most: int
+    clients: Iterable[int],
+    *,
+    context: bytes,
+    round: int,
+    registry: Registry,
+    identity: Ed25519PrivateKey,
+    most: int,
+    seconds: float,
 ) -> Post:
     asked = list(clients)
-    return Post(context, round, registry, identity, most, dict.fromkeys(asked, 0), dict.fromkeys(asked, 0), {}, [])
+    return Post(
+        context, round, registry, identity, most, seconds, dict.fromkeys(asked, 0), dict.fromkeys(asked, 0), {}, []
+    )
 
 
 def ask(post: Post, stage: AnyStage, bodies: Mapping[int, Body]) -> Generator[Requests, Replies, dict[int, bytes]]:
-    """Replies by client, in the order of clients; whoever is absent has dropped out, who was not asked is not heard."""
+    """Replies by client, in the order of clients; whoever is absent is dropped, who was not asked is not heard."""
     requests = {c: send(post.identity, address(post, "request", stage, c), body) for c, body in bodies.items()}
     replies = yield requests
     for client, request in requests.items():
         post.down[client] += len(request)
         post.up[client] += len(replies.get(client, b""))
+        if client not in replies:
+            post.dropped.setdefault(client, f"no reply of stage {stage!r} within {post.seconds:g} s")
     return {client: replies[client] for client in sorted(replies) if client in requests}
 
 

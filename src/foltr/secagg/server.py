@@ -3,7 +3,7 @@
 Sources: Bonawitz et al. 2017, figure 4; Bell et al. 2020. Stages: keys are advertised, secrets shared
 among neighbours, masked vectors sent, the survivors agreed on, shares opened. A client whose reply is absent has
 dropped out. So has one whose reply is malformed, too long, of another stage or round, or not its own: its name and the
-reason are in the result. Whoever was not asked is not heard.
+reason are in the result. Whoever was not asked is not heard. `deadlines.conduct` waits for replies: here is no clock.
 
 A client that cannot use a neighbour's key or shares leaves the entry of that neighbour empty in its signed reply: a
 report. Either may be lying, so the one with the most reports for and against it is dropped, then the next; of two with
@@ -24,18 +24,9 @@ from foltr.errors import SecureAggregationError, SpecError
 from foltr.secagg import certificate, claims, crypto, graph, messages, ring, shamir
 from foltr.secagg.claims import Claim
 from foltr.secagg.guarantee import Guarantee
-from foltr.secagg.messages import (
-    Drawn,
-    Kind,
-    Registry,
-    Terms,
-    cohort_of,
-    context,
-    guaranteed,
-    shape_of,
-    to_set,
-)
+from foltr.secagg.messages import Kind
 from foltr.secagg.post import Post, Replies, Requests, ask, at_least, blamed, open_post, read, refuse
+from foltr.secagg.terms import Drawn, Registry, Terms, cohort_of, context, guaranteed, most_bytes, shape_of, to_set
 from foltr.secagg.unmasking import Opened, Report, unmasked
 from foltr.types import Array
 
@@ -47,7 +38,7 @@ class Sum(NamedTuple):
     included: tuple[int, ...]  # whose vectors are in it, sorted
     up: dict[int, int]  # bytes that each client sent
     down: dict[int, int]  # bytes that each client was sent
-    dropped: dict[int, str]  # whose reply was invalid, or who was reported: the first reason
+    dropped: dict[int, str]  # whose reply was absent or invalid, or who was reported: the first reason
     reports: tuple[Report, ...]
 
 
@@ -70,8 +61,9 @@ def aggregate(
     asked = cohort_of(terms, registry, round, drawn)
     cohort = _cohort(clients, registry, asked, sizes, round)
     now = context(terms, registry, round, ranker, drawn.seed if drawn else b"")
-    most = messages.most_bytes(terms, sizes, len(registry.clients))
-    post = open_post(cohort, context=now, round=round, registry=registry, identity=identity, most=most)
+    most = most_bytes(terms, sizes, len(registry.clients))
+    post = open_post(cohort, context=now, round=round, registry=registry, identity=identity, most=most,
+                     seconds=terms.stage_seconds)  # fmt: skip
     replies = yield from ask(post, "advertise", {client: messages.Start() for client in cohort})
     keys = _distinct(post, read(post, "advertise", replies, messages.Keys, _check_keys))
     at_least(post, len(keys), sizes.min_clients, "clients sent keys")
