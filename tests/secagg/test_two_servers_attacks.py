@@ -60,6 +60,7 @@ def other_setups():
     setup = SEVEN.setup
     terms = {
         "federation": "0" * 32, "clip": 2.0, "noise_multiplier": 1.0, "dropouts": 0.2, "fraction": 15, "corrupt": 0.2,
+        "stage_seconds": 60.0,
     }  # fmt: skip
     for field, value in terms.items():
         yield field, setup._replace(terms=msgspec.structs.replace(setup.terms, **{field: value})), RANKER

@@ -24,11 +24,11 @@ from typing import Protocol, TypeAlias, TypeVar
 
 import msgspec
 
-from foltr.secagg.messages import Envelope
+from foltr.secagg.messages import STAGES, Envelope
 from foltr.secagg.post import Replies, Requests
 from foltr.secagg.two_servers import TwoServers, is_contribution, max_contribution
 
-_MOST_LOOKS = 8  # the replies of four earlier stages, all of them once more, and some
+_MOST_LOOKS = 2 * len(STAGES)  # every earlier reply may come twice more
 Clock: TypeAlias = Callable[[], float]  # seconds; never goes back
 Fits: TypeAlias = Callable[[int, bytes], bool]  # whether a client's message claims to be its reply
 Result = TypeVar("Result")
