@@ -139,6 +139,12 @@ def test_every_field_of_the_terms_is_tried():
     assert OTHER_TERMS.keys() == set(Terms.__struct_fields__)
 
 
+def test_the_same_terms_in_other_words_are_the_same():
+    said = changed(TWENTY.terms, clip=1, noise_multiplier=2, stage_seconds=120)
+    meant = changed(TWENTY.terms, clip=1.0, noise_multiplier=2.0, stage_seconds=120.0)
+    assert context(said, TWENTY.registry, 1, RANKER) == context(meant, TWENTY.registry, 1, RANKER)
+
+
 @pytest.mark.parametrize("field", OTHER_TERMS)
 def test_one_client_with_another_term_is_in_no_sum(field):
     found = run_in_memory(server_of(TWENTY), told_otherwise(changed(TWENTY.terms, **{field: OTHER_TERMS[field]})))

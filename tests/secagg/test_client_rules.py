@@ -33,7 +33,7 @@ def test_without_the_right_to_open_nothing_is_opened(monkeypatch):
 
 def test_every_rule_is_tried_here():
     named = {name for name, one in vars(rules).items() if getattr(one, "__module__", "") == rules.__name__}
-    of_draws = {"tries_left", "own_value_counted", "values_fit"}  # test_draw_attacks
+    of_draws = {"tries_left", "own_value_counted", "few_missing", "values_fit"}  # test_draw_attacks
     assert named == {*DECISIONS, "usable_keys", "may_open", "share_to_open"} | of_draws
 
 
@@ -62,6 +62,7 @@ def test_keys_under_two_names_are_used_for_neither():
         (rules.may_open(2, {1}, set()), False),  # a mask key needs no proof
         (rules.tries_left(4, 5), rules.tries_left(5, 5)),
         (rules.own_value_counted(b"x", b"x"), rules.own_value_counted(b"x", b"y")),
+        (rules.few_missing(50, 50), rules.few_missing(51, 50)),
         (rules.values_fit(b"x", b"x"), rules.values_fit(b"x", b"y")),
     ],
 )

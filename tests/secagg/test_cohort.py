@@ -70,13 +70,15 @@ def test_a_smaller_cohort_by_turns_has_all_colluders_in_it():
     ("registered", "cohort", "corrupt"), [(6000, 1000, 0.1), (10_000, 1000, 0.1), (6000, 900, 0.15)]
 )
 def test_the_tail_is_below_the_odds_over_all_tries_among_the_fewest_that_may_draw(registered, cohort, corrupt):
-    """The server decides who seems to be absent, so the colluders are among nine tenths of the registry."""
+    """The server decides who seems to be absent, a tenth at the beginning and 30 or 50 at the end, and it chooses among
+    eight attempts and all sets of values that may be missing."""
     sizes = sizes_by_lot(registered, cohort=cohort, dropouts=0.1, corrupt=corrupt)
-    colluders, present = int(corrupt * registered), registered * 9 // 10
+    colluders, missing = int(corrupt * registered), {6000: 30, 10_000: 50}[registered]
+    present, choices = registered * 9 // 10 - missing, 8 * sum(comb(registered, k) for k in range(missing + 1))
 
     def tail(above):
         ways = sum(comb(colluders, k) * comb(present - colluders, cohort - k) for k in range(above + 1, cohort + 1))
-        return Fraction((colluders + 1) * ways, comb(present, cohort))
+        return Fraction(choices * ways, comb(present, cohort))
 
     assert tail(sizes.colluders) <= Fraction(1, 2**100) < tail(sizes.colluders - 1)
     assert sizes.min_clients == cohort * 9 // 10
@@ -85,13 +87,13 @@ def test_the_tail_is_below_the_odds_over_all_tries_among_the_fewest_that_may_dra
     ways = sum(
         comb(colluders, k) * comb(registered - colluders, cohort - k) for k in range(sizes.colluders, cohort + 1)
     )
-    assert Fraction((colluders + 1) * ways, every) < Fraction(1, 2**100)  # of the whole registry fewer would do
+    assert Fraction(choices * ways, every) < Fraction(1, 2**100)  # of the whole registry fewer would do
 
 
 def test_a_cohort_without_enough_honest_is_refused():
     with pytest.raises(SpecError, match="cohort by lot, 800 of 2000 corrupt"):
         sizes_by_lot(2000, cohort=100, dropouts=0.1, corrupt=0.4)
-    with pytest.raises(SpecError, match="draw 3 to 1800"):
+    with pytest.raises(SpecError, match="draw 3 to 1790"):
         sizes_by_lot(2000, cohort=1900, dropouts=0.1, corrupt=0.1)
     with pytest.raises(SpecError, match="draw nothing fairly"):
         draw_sizes(10, dropouts=0.5, corrupt=0.4)

@@ -254,7 +254,7 @@ def test_whatever_arrives_when_each_client_is_treated_for_itself(events, asked):
 
 def test_groups_side_by_side_have_the_same_deadlines():
     fed = federation(12, dropouts=0.2, corrupt=0.0)
-    seed, fixed, rows = groups.seed_of(fed.registry, 1, bytes(32)), ring.Ring(12), vectors(fed)
+    seed, fixed, rows = bytes(32), ring.Ring(12), vectors(fed)
     clients = {
         name: join(name, one, rows[name], terms=fed.terms, registry=groups.own_group(name, seed, fed.registry, 2),
                    round=1, ranker=RANKER)

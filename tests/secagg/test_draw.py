@@ -47,13 +47,22 @@ def test_whoever_is_absent_at_the_beginning_is_not_waited_for():
 
 
 @pytest.mark.parametrize("stage", [1, 2])
-def test_whoever_does_not_open_is_struck_and_the_draw_repeated(stage):
+def test_one_value_may_be_missing_and_nobody_is_asked_again(stage):
+    silent, states = list(FED.identities)[5], entrants(FED)
+    found = run(drawing(FED), states, drop={(0, stage): [silent]})
+    assert (found.attempts, found.struck) == (1, ())
+    assert silent not in found.drawn.cohort
+    assert {state.drawn for state in states.values() if state.drawn} == {found.drawn}
+
+
+@pytest.mark.parametrize("stage", [1, 2])
+def test_where_more_do_not_open_they_are_struck_and_the_draw_repeated(stage):
     names, states = list(FED.identities), entrants(FED)
-    found = run(drawing(FED), states, drop={(0, stage): names[:2], (1, 2): names[2:3]})
+    found = run(drawing(FED), states, drop={(0, stage): names[:2], (1, 2): names[2:4]})
     assert found.attempts == 3
-    assert found.struck == tuple(names[:3])
-    assert not found.drawn.cohort & set(names[:3])
-    assert {state.attempt for name, state in states.items() if name not in names[:3]} == {2}
+    assert found.struck == tuple(names[:4])
+    assert not found.drawn.cohort & set(names[:4])
+    assert {state.attempt for name, state in states.items() if name not in names[:4]} == {2}
 
 
 def test_too_few_end_the_draw():
@@ -61,14 +70,15 @@ def test_too_few_end_the_draw():
     with pytest.raises(SecureAggregationError, match="35 clients committed to a value, at least 36"):
         run(drawing(FED), entrants(FED), drop={(0, 0): names[:5]})
     with pytest.raises(SecureAggregationError, match="35 clients committed to a value, at least 36"):
-        run(drawing(FED), entrants(FED), drop={(0, 2): names[:3], (1, 2): names[3:5]})
+        run(drawing(FED), entrants(FED), drop={(0, 2): names[:3], (1, 2): names[3:5]})  # struck, struck
 
 
-def test_no_more_attempts_than_there_are_colluders_and_one():
-    fed = federation(40, dropouts=0.2, corrupt=0.1, cohort=11)
+def test_no_more_than_eight_attempts():
+    fed = federation(80, dropouts=0.25, corrupt=0.05, cohort=11)
     names = list(fed.identities)
-    with pytest.raises(SecureAggregationError, match="5 draws failed"):
-        run(drawing(fed), entrants(fed), drop={(attempt, 2): names[attempt : attempt + 1] for attempt in range(5)})
+    drop = {(attempt, 2): names[2 * attempt : 2 * attempt + 2] for attempt in range(8)}
+    with pytest.raises(SecureAggregationError, match="8 draws failed"):
+        run(drawing(fed), entrants(fed), drop=drop)
 
 
 def test_a_server_asks_registered_clients_only():

@@ -23,8 +23,19 @@ VICTIM = HONEST[0]
 NEEDED = 23  # 4 colluders and more than half of 36
 
 
+ALL = to_set(NAMES, FED.registry)
+
+
 def revealing(state, shown):
     return asked(FED, state, "reveal", shown)
+
+
+def settling(state, values, opened=NAMES):
+    return asked(FED, state, "settle", Values(to_set(opened, FED.registry), values))
+
+
+def joined(values):
+    return b"".join(values[name] for name in sorted(values))
 
 
 def test_the_number_of_signers_that_no_other_list_can_have():
@@ -86,17 +97,37 @@ def test_a_value_that_nobody_committed_to_is_found():
     state = states[VICTIM]
     state, _ = draw.answer(state, revealing(state, certificate_of(FED, state, signatures, commitments)))
     values = {name: states[name].value for name in NAMES}
-    true = b"".join(values[name] for name in sorted(values))
-    wrong = b"".join({**values, COLLUDERS[0]: bytes(32)}[name] for name in sorted(values))
-    for content, problem in (
-        (wrong, "nobody committed to"),
-        (true[:-32], "bytes of 40 values"),
-        (true + b"x", "bytes"),
-    ):
+    true, wrong = joined(values), joined({**values, COLLUDERS[0]: bytes(32)})
+    cases = [(wrong, "nobody committed to"), (true[:-32], "bytes of 40 values"), (true + b"x", "bytes of 40 values")]
+    for content, problem in cases:
         with pytest.raises(SecureAggregationError, match=problem):
-            draw.answer(state, asked(FED, state, "settle", Values(content)))
-    state, _ = draw.answer(state, asked(FED, state, "settle", Values(true)))
+            draw.answer(state, settling(state, content))
+    state, _ = draw.answer(state, settling(state, true))
     assert len(state.drawn.cohort) == 11
+
+
+def test_one_value_may_be_left_out_and_not_two_and_never_the_own():
+    states, commitments = begun(FED)
+    states, signatures = signed(FED, states, commitments)
+    state = states[VICTIM]
+    state, _ = draw.answer(state, revealing(state, certificate_of(FED, state, signatures, commitments)))
+    values = {name: states[name].value for name in NAMES}
+
+    def without(*names):
+        opened = [name for name in NAMES if name not in names]
+        return settling(state, joined({**values, **{name: commitments[name] for name in names}}), opened)
+
+    for names, problem in [
+        (NAMES[-2:], "2 values are missing, 1 may be"),
+        ([VICTIM], "of others than took part"),
+    ]:
+        with pytest.raises(SecureAggregationError, match=problem):
+            draw.answer(state, without(*names))
+    with pytest.raises(SecureAggregationError, match="nobody committed to"):  # a value in place of its commitment
+        draw.answer(state, settling(state, joined(values), [name for name in NAMES if name != NAMES[-1]]))
+    whole, less = (draw.answer(state, without(*names))[0].drawn for names in ((), (NAMES[-1],)))
+    assert whole.seed != less.seed
+    assert NAMES[-1] not in less.cohort
 
 
 def test_a_settled_draw_is_not_repeated_and_attempts_are_counted():
@@ -106,10 +137,10 @@ def test_a_settled_draw_is_not_repeated_and_attempts_are_counted():
     with pytest.raises(SecureAggregationError, match="no further attempt"):
         draw.answer(state, asked(FED, state, "commit", messages.Start(), attempt=1))
     state = entrants(FED)[VICTIM]
-    for attempt in range(5):
+    for attempt in range(8):
         state, _ = draw.answer(state, asked(FED, state, "commit", messages.Start(), attempt=attempt))
-    with pytest.raises(SecureAggregationError, match="attempt 6 of a draw, 5 at most"):
-        draw.answer(state, asked(FED, state, "commit", messages.Start(), attempt=5))
+    with pytest.raises(SecureAggregationError, match="attempt 9 of a draw, 8 at most"):
+        draw.answer(state, asked(FED, state, "commit", messages.Start(), attempt=8))
 
 
 def test_values_are_fresh_in_every_attempt_and_messages_count_in_one():
@@ -139,7 +170,7 @@ def test_garbage_is_refused_and_costs_its_sender_only(junk):
             if k == step:
                 replies[VICTIM] = junk
             requests = server.send(replies)
-        assert len(requests) == (39 if step == 2 else 11)  # a value that was committed to is needed: it is repeated
+        assert len(requests) == 11  # one value may be missing
         assert step == 1 or VICTIM not in requests
 
 
@@ -154,7 +185,7 @@ def test_a_reply_of_the_wrong_kind_drops_its_sender():
 
 
 def test_going_on_without_the_silent_would_let_three_colluders_choose_among_eight():
-    """Why a draw is repeated: the same values with any subset of the last three, hashed without strikes."""
+    """Why missing values are counted: the same values with any subset of the last three, hashed without strikes."""
     values = [crypto.new_secret() for _ in range(8)]
     found = set()
     for kept in product([True, False], repeat=3):
@@ -168,7 +199,7 @@ def test_going_on_without_the_silent_would_let_three_colluders_choose_among_eigh
 
 
 RULES = {"tries_left": 0, "takes_part": 1, "enough_members": 1, "own_value_counted": 1, "in_cohort": 2,
-         "enough_signers": 2, "certified": 2, "values_fit": 3}  # fmt: skip
+         "enough_signers": 2, "certified": 2, "few_missing": 3, "values_fit": 3}  # fmt: skip
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -197,10 +228,10 @@ def test_without_checking_values_the_server_chooses_the_cohort(monkeypatch):
         draw.in_attempt(state.context, 0), state.members, state.root, terms=FED.terms, known=FED.registry, round=1
     )
     for number in range(10_000):
-        chosen = b"".join({**values, COLLUDERS[0]: number.to_bytes(32, "big")}[name] for name in NAMES)
-        if set(COLLUDERS) <= draw.result(FED.terms, FED.registry, NAMES, claim.digest, chosen).cohort:
+        chosen = joined({**values, COLLUDERS[0]: number.to_bytes(32, "big")})
+        if set(COLLUDERS) <= draw.result(FED.terms, FED.registry, claim.digest, ALL, chosen).cohort:
             break
-    request = asked(FED, state, "settle", Values(chosen))
+    request = settling(state, chosen)
     with pytest.raises(SecureAggregationError, match="nobody committed to"):
         draw.answer(state, request)
     monkeypatch.setattr(rules, "values_fit", lambda *_: True)
@@ -212,7 +243,8 @@ def test_without_counting_members_the_server_draws_its_own(monkeypatch):
     few = {name: commitments[name] for name in [*COLLUDERS, *HONEST[:7]]}
     monkeypatch.setattr(rules, "enough_members", lambda *_: True)
     states, _ = signed(FED, states, few, [VICTIM])
-    assert draw.result(FED.terms, FED.registry, few, bytes(32), b"").cohort == set(few)  # a third colludes, not a tenth
+    drawn = draw.result(FED.terms, FED.registry, bytes(32), to_set(few, FED.registry), b"")
+    assert drawn.cohort == set(few)  # a third colludes, not a tenth
 
 
 def test_without_its_own_commitment_a_client_decides_nothing(monkeypatch):

@@ -6,28 +6,31 @@ random (`by_turns`). A smaller one is drawn by lot (`needs_lot`): its order is a
 commit to before any of them is opened (`draw`).
 
 A hash of the registry alone would not do: whoever chooses keys or registers late tries thousands of registries a
-second, offline. Of a draw nobody knows the result before the last honest value is opened; then the server knows it
-first, and can have the draw repeated by keeping a value back, its colluder's or anybody's. So each attempt is a try,
-and clients take part in `attempts(colluders)` of a round at most. Without repetition, c colluders could choose among
-2^c results by opening or not.
+second, offline. Of a draw nobody knows the result before the last honest value is opened. Then the server knows it
+first, and chooses: it can leave values out, a colluder's or anybody's, or have the draw repeated. If any value could be
+left out, c colluders alone had 2^c results to choose from; if none, one client of thousands that goes away would end
+every draw. So `most_missing` may be left out, more are struck and the draw repeated, and `ATTEMPTS` are made in a round
+at most: `results` counts all that the server can choose from.
 
-The server also decides who seems to be absent. Clients demand that `draw_sizes` of the registry take part, and the
-colluders are counted among the fewest: the colluders in a cohort are a hypergeometric draw in each try, and its tail is
-taken at 2^-100 over all tries, exactly.
+The server also decides who seems to be absent at the beginning. Clients demand that `draw_sizes` of the registry take
+part, and the colluders are counted among the fewest that can be left. The colluders in a cohort are a hypergeometric
+draw for each result, and its tail is taken at 2^-100 over all results, exactly.
 
-Differs from the literature on public randomness: nothing is delayed; tries are counted instead.
+Differs from the literature on public randomness: nothing is delayed; results are counted instead.
 """
 
 from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
 from hashlib import sha256
+from math import comb
 
 from foltr.errors import SpecError
 from foltr.secagg.crypto import label
 from foltr.secagg.graph import most_drawn
 from foltr.secagg.guarantee import Guarantee, colluders_among, survivors_of, with_colluders
 
+ATTEMPTS = 8  # of a draw; more are an outage
 _TAIL = Fraction(1, 2**100)
 
 
@@ -36,10 +39,16 @@ def needs_lot(registered: int, colluders: int, cohort: int) -> bool:
     return 0 < cohort < min(registered, 3 * colluders)
 
 
-def attempts(colluders: int) -> int:
-    """How often a draw may be repeated and begun: colluders that keep their values back are soon used up, and what
-    remains is an outage."""
-    return colluders + 1
+def most_missing(registered: int) -> int:
+    """How many of those who committed may open nothing: a half of a percent go away within some minutes. The cost in
+    colluders grows with this number, so it is bounded."""
+    return max(1, min(registered // 200, 50))
+
+
+@lru_cache(maxsize=64)
+def results(registered: int) -> int:
+    """How many results of a draw the server can choose from, at most."""
+    return ATTEMPTS * sum(comb(registered, missing) for missing in range(most_missing(registered) + 1))
 
 
 @lru_cache(maxsize=64)
@@ -56,12 +65,12 @@ def draw_sizes(registered: int, *, dropouts: float, corrupt: float) -> Guarantee
 
 @lru_cache(maxsize=64)
 def sizes_by_lot(registered: int, *, cohort: int, dropouts: float, corrupt: float) -> Guarantee:
-    """The guarantee of a drawn cohort: its colluders at most, but for 2^-100 over all tries."""
+    """The guarantee of a drawn cohort: its colluders at most, but for 2^-100 over all results."""
     draw = draw_sizes(registered, dropouts=dropouts, corrupt=corrupt)
-    if not 3 <= cohort <= draw.min_clients:
-        raise SpecError(f"a cohort of {cohort}; draw 3 to {draw.min_clients} of {registered} clients")
-    odds = _TAIL / attempts(draw.colluders)
-    within = max(1, most_drawn(draw.min_clients, draw.colluders, cohort, odds))
+    fewest = draw.min_clients - most_missing(registered)  # of whom the cohort is drawn
+    if not 3 <= cohort <= fewest:
+        raise SpecError(f"a cohort of {cohort}; draw 3 to {fewest} of {registered} clients")
+    within = max(1, most_drawn(fewest, draw.colluders, cohort, _TAIL / results(registered)))
     try:
         return with_colluders(cohort, within, dropouts=dropouts)
     except SpecError as problem:

@@ -7,11 +7,11 @@
               opens its value
     settle    whoever is drawn gets all values, computes the root from them again, and from both the seed
 
-If anybody who committed does not open, the whole draw is repeated without him, with fresh values: `cohort` says how
-often, and why it is not simply gone on without. Guarantee, against a malicious server with `corrupt` of the registry:
+A few who committed may open nothing. If more do, the whole draw is repeated without them, with fresh values: `cohort`
+says how many, how often, and why. Guarantee, against a malicious server with `corrupt` of the registry:
 each attempt has one list at most for which honest clients open, but for 2^-80 for each hash that is evaluated; all
-values in it were fixed when the first honest one was opened; so its seed is uniform, and all that the server chooses is
-whether to look at another attempt. The seeds of two attempts are two contexts of a round: nobody is in both.
+values in it were fixed when the first honest one was opened; so each of its results is uniform, and the server has
+`cohort.results` to choose from. Two of them are two contexts of a round: nobody is in both.
 
 Groups (`secagg.groups`) use the seed of a draw without a cohort. A client that is drawn receives 32 bytes for each
 registered client, the others the certificate. `draw_server` has the server's side.
@@ -19,7 +19,7 @@ registered client, the others the certificate. `draw_server` has the server's si
 Differs from the literature on public randomness: as `cohort` says.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any
@@ -70,12 +70,12 @@ def sizes_of(terms: Terms, known: Registry) -> Guarantee:
     return cohort.draw_sizes(len(known.clients), dropouts=terms.dropouts, corrupt=terms.corrupt)
 
 
-def result(terms: Terms, known: Registry, members: Iterable[int], claim: bytes, values: bytes) -> Drawn:
-    """The seed, and the cohort that it draws from those who took part; all of them where cohorts are not drawn."""
-    seed = sha256(label("draw seed", claim, values)).digest()
+def result(terms: Terms, known: Registry, claim: bytes, opened: bytes, values: bytes) -> Drawn:
+    """The seed, and the cohort that it draws from those who opened; all of them where cohorts are not drawn."""
+    seed, present = sha256(label("draw seed", claim, opened, values)).digest(), set_of(opened, known)
     if not is_by_lot(terms, known):
-        return Drawn(seed, frozenset(members))
-    return Drawn(seed, cohort.by_lot(seed, members, guaranteed(terms, known).cohort))
+        return Drawn(seed, present)
+    return Drawn(seed, cohort.by_lot(seed, present, guaranteed(terms, known).cohort))
 
 
 @lru_cache(maxsize=64)
@@ -129,8 +129,8 @@ def answer(state: Entrant, request: bytes) -> tuple[Entrant, bytes]:
     stage: DrawStage = "commit"
     if messages.stage_of(request) == stage:
         attempt = state.attempt + 1
-        left = rules.tries_left(attempt, cohort.attempts(state.sizes.colluders))
-        _require(state, left, f"attempt {attempt + 1} of a draw, {cohort.attempts(state.sizes.colluders)} at most")
+        left = rules.tries_left(attempt, cohort.ATTEMPTS)
+        _require(state, left, f"attempt {attempt + 1} of a draw, {cohort.ATTEMPTS} at most")
         state = msgspec.structs.replace(state, attempt=attempt, done=0, value=b"", members=b"", root=b"")
     else:
         stage = DRAW_STAGES[state.done]
@@ -165,13 +165,19 @@ def _reveal(state: Entrant, shown: messages.Certificate) -> tuple[Entrant, messa
 
 
 def _settle(state: Entrant, body: messages.Values) -> tuple[Entrant, messages.Agreement]:
-    members = sorted(set_of(state.members, state.registry))
-    values = [body.values[k : k + SECRET] for k in range(0, len(body.values), SECRET)]
+    members, opened = sorted(set_of(state.members, state.registry)), set_of(body.opened, state.registry)
+    each = [body.values[k : k + SECRET] for k in range(0, len(body.values), SECRET)]
     _require(state, len(body.values) == SECRET * len(members), f"{len(body.values)} bytes of {len(members)} values")
+    _require(state, rules.takes_part(state.id, opened) and opened <= set(members), "values of others than took part")
+    missing, allowed = len(members) - len(opened), cohort.most_missing(len(state.registry.clients))
+    _require(state, rules.few_missing(missing, allowed), f"{missing} values are missing, {allowed} may be")
     now = _now(state)
-    again = {client: commitment(now, client, value) for client, value in zip(members, values, strict=True)}
+    again = {
+        client: commitment(now, client, one) if client in opened else one
+        for client, one in zip(members, each, strict=True)
+    }
     _require(state, rules.values_fit(state.root, tree(again)[-1][0]), "values that nobody committed to")
-    drawn = result(state.terms, state.registry, members, _closed(state).digest, body.values)
+    drawn = result(state.terms, state.registry, _closed(state).digest, body.opened, body.values)
     return msgspec.structs.replace(state, drawn=drawn, value=b""), messages.Agreement(drawn.seed)
 
 

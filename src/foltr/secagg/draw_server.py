@@ -14,7 +14,7 @@ from foltr.secagg.terms import Drawn, Registry, Terms, context, to_set
 class Draw(NamedTuple):
     drawn: Drawn
     attempts: int
-    struck: tuple[int, ...]  # who did not open a value, sorted
+    struck: tuple[int, ...]  # who did not open a value of an attempt that was repeated, sorted
     up: dict[int, int]  # bytes that each client sent
     down: dict[int, int]  # bytes that each client was sent
     dropped: dict[int, str]  # whose reply was absent or invalid: the first reason
@@ -31,8 +31,7 @@ def draw_cohort(
     most, struck = draw.most_bytes(sizes), set[int]()
     post = open_post(present, context=base, round=round, registry=registry, identity=identity, most=most,
                      seconds=terms.stage_seconds)  # fmt: skip
-    tries = cohort.attempts(sizes.colluders)
-    for attempt in range(tries):
+    for attempt in range(cohort.ATTEMPTS):
         post = post._replace(context=draw.in_attempt(base, attempt))
         drawn, silent = yield from _attempt(post, present, terms)
         if drawn is not None:
@@ -40,7 +39,7 @@ def draw_cohort(
         struck |= silent
         present = [client for client in present if client not in silent]
     raise SecureAggregationError(
-        f"{tries} draws failed: clients {sorted(struck)[:5]} did not open their values; no sum"
+        f"{cohort.ATTEMPTS} draws failed: clients {sorted(struck)[:5]} and others did not open their values; no sum"
     )
 
 
@@ -68,12 +67,14 @@ def _attempt(
     replies = yield from ask(post, "reveal", dict.fromkeys(committed, shown))
     digests = {client: one.digest for client, one in committed.items()}
     opened = read(post, "reveal", replies, messages.Value, lambda c, body: _check_value(post.context, c, body, digests))
-    if silent := set(committed) - set(opened):
+    silent = set(committed) - set(opened)
+    if len(silent) > cohort.most_missing(len(known.clients)):
         return None, silent
 
-    values = b"".join(opened[client].value for client in committed)
-    drawn = draw.result(terms, known, committed, claim.digest, values)
-    replies = yield from ask(post, "settle", dict.fromkeys(sorted(drawn.cohort), messages.Values(values)))
+    values = b"".join(opened[client].value if client in opened else digests[client] for client in committed)
+    body = messages.Values(to_set(opened, known), values)
+    drawn = draw.result(terms, known, claim.digest, body.opened, values)
+    replies = yield from ask(post, "settle", dict.fromkeys(sorted(drawn.cohort), body))
     read(post, "settle", replies, messages.Agreement, lambda _, body: _check_same(body.digest, drawn.seed))
     return drawn, set()
 

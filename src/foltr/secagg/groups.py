@@ -10,7 +10,7 @@ server or a client can choose lets it gather its colluders around a victim, so t
 were opened after the registry was closed: that of a `draw` in which all clients take part; two aggregators use coins.
 
 `group_guarantee`: of c colluders among n registered clients at most so many are in one group, except with probability
-`failure`: the exact hypergeometric tail, over all groups and all draws that colluders can spoil (one each). Each group
+`failure`: the exact hypergeometric tail, over all groups and all results of a draw (`cohort.results`). Each group
 carries the noise of its own sum, so the mean of the groups' means has sqrt(groups) times the noise of one sum, and more
 where a group has few honest members.
 
@@ -27,6 +27,7 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from foltr.errors import SpecError
+from foltr.secagg.cohort import results
 from foltr.secagg.crypto import hkdf, masks
 from foltr.secagg.graph import most_drawn
 from foltr.secagg.guarantee import FEWEST, Guarantee, guarantee
@@ -58,7 +59,7 @@ def group_guarantee(registered: int, groups: int, *, dropouts: float, corrupt: f
     """What every client of every group may count on, except with probability `failure`; refused where it is nothing."""
     whole = max(1, math.ceil(corrupt * registered - _ROUNDING))
     size, largest = registered // groups, -(-registered // groups)
-    colluders = max(1, most_drawn(registered, whole, largest, Fraction(failure) / (groups * (whole + 1))))
+    colluders = max(1, most_drawn(registered, whole, largest, Fraction(failure) / (groups * results(registered))))
     try:
         return guarantee(size, dropouts=dropouts, corrupt=min(colluders / size, 1 - _ROUNDING))
     except SpecError as problem:

@@ -150,9 +150,10 @@ class Value(Body, frozen=True):
 
 
 class Values(Body, frozen=True):
-    """Request of `settle`: all values, from which the result follows; its reply is an `Agreement` on that."""
+    """Request of `settle`: the values from which the result follows; its reply is an `Agreement` on that."""
 
-    values: bytes  # of the members, in the order of clients
+    opened: bytes  # who of the members opened a value, as a set
+    values: bytes  # of the members in the order of clients: of those who did not open, the commitment
 
 
 REQUESTS: dict[Stage, type[Body]] = dict(

@@ -8,7 +8,8 @@ runs; a mutant replaces one of them.
     mask     enough_neighbours
     agree    survives, survivors_took_part, survivors_are_held, enough_survivors, enough_surviving_neighbours
     unmask   enough_signers, certified, may_open, share_to_open
-    draw     tries_left, takes_part, enough_members, own_value_counted, enough_signers, certified, values_fit
+    draw     tries_left, takes_part, enough_members, own_value_counted, enough_signers, certified,
+             few_missing, values_fit
 
 A neighbour whose key or share is unusable is treated as absent: no share for it, no mask with it. The server could have
 said so itself, so it gains nothing by damaging a message; if such a neighbour is among the survivors, the client signs
@@ -117,6 +118,11 @@ def tries_left(attempt: int, attempts: int) -> bool:
 def own_value_counted(root: bytes, computed: bytes) -> bool:
     """The client's own commitment is in the list, so nobody knows the result before it opens its value."""
     return root == computed
+
+
+def few_missing(missing: int, allowed: int) -> bool:
+    """Each set of values that is left out is one more result for the server to choose from."""
+    return missing <= allowed
 
 
 def values_fit(root: bytes, computed: bytes) -> bool:

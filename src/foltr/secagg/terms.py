@@ -153,7 +153,8 @@ def context(terms: Terms, known: Registry, round: int, ranker: bytes, seed: byte
     if not 0 <= round < 2**63:
         raise SpecError(f"round={round}; use numbers from 0")
     sizes = guaranteed(terms, known)
-    parts = (msgspec.msgpack.encode(terms), known.digest, *sizes, round, ranker, seed)
+    same = msgspec.convert(msgspec.structs.asdict(terms), Terms)  # a clip of 1 is a clip of 1.0
+    parts = (msgspec.msgpack.encode(same), known.digest, *sizes, round, ranker, seed)
     return sha256(label(PROTOCOL, VERSION, terms.federation, *parts)).digest()
 
 
