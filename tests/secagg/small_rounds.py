@@ -11,19 +11,9 @@ from foltr.secagg import certificate, messages, ring
 from foltr.secagg import crypto as primitives
 from foltr.secagg.client import answer, join
 from foltr.secagg.in_process import run_in_memory
-from foltr.secagg.messages import (
-    STAGES,
-    Address,
-    Envelope,
-    Terms,
-    context,
-    guaranteed,
-    new_federation,
-    registry,
-    send,
-    to_set,
-)
+from foltr.secagg.messages import STAGES, Address, Envelope, send
 from foltr.secagg.server import aggregate
+from foltr.secagg.terms import Terms, context, guaranteed, new_federation, registry, to_set
 
 RANKER = hashlib.sha256(b"the ranker of the round").digest()
 

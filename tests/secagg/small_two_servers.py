@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from foltr.secagg import aggregator, crypto, ring
-from foltr.secagg.messages import Terms, new_federation, registry
+from foltr.secagg.terms import Terms, new_federation, registry
 from foltr.secagg.two_in_process import new_aggregator
 from foltr.secagg.two_servers import TwoServers, contribute, parts, two_servers
 

@@ -26,7 +26,7 @@ from foltr.errors import SecureAggregationError
 from foltr.secagg import certificate, crypto, messages
 from foltr.secagg.client import answer
 from foltr.secagg.guarantee import Guarantee, guarantee
-from foltr.secagg.messages import shape_of
+from foltr.secagg.terms import set_of, shape_of, to_set
 
 FED = federation(120, length=2)  # 38 neighbours each, 12 colluders, 67 signers needed
 ME = 10
@@ -149,7 +149,7 @@ def refused(opening, says, **changes):
 def sampled(opening, shown):
     """The clients whose signatures a certificate must show."""
     state = opening[0]
-    signers = sorted(messages.set_of(shown.signers, FED.registry))
+    signers = sorted(set_of(shown.signers, FED.registry))
     claim = messages.agreement(state.view, state.survivors).digest
     number = certificate.samples(len(signers), state.sizes, failure=state.terms.failure)
     return [signers[k] for k in certificate.draw(state.context, claim, shown.signers, shown.tags, number)]
@@ -190,7 +190,7 @@ def test_one_wrong_tag_opens_nothing(opening):
 def test_signatures_on_another_claim_open_nothing(opening):
     """All of them true, on a set of survivors with one client less."""
     state, _, _ = opening
-    other = messages.agreement(state.view, messages.to_set(NAMES[:-1], FED.registry))
+    other = messages.agreement(state.view, to_set(NAMES[:-1], FED.registry))
     signatures = {client: signature_of(said(FED, "agree", client, other)) for client in NAMES}
     refused(opening, "^client 10: 0 of", **msgspec.structs.asdict(certificate_of(state, signatures)))
 
@@ -199,7 +199,7 @@ def test_signatures_on_another_claim_open_nothing(opening):
 def test_too_few_signers_open_nothing_though_all_signatures_are_true(opening, signers):
     state, _, signatures = opening
     some = {client: signatures[client] for client in NAMES[:signers]}
-    says = f"{signers} clients signed the survivors, at least 67"
+    says = f"{signers} clients signed the same survivors, at least 67"
     refused(opening, says, **msgspec.structs.asdict(certificate_of(state, some)))
 
 
@@ -214,7 +214,7 @@ def test_the_fewest_signers_are_enough_and_all_of_their_signatures_are_shown(ope
 
 def test_a_changed_set_opens_nothing(opening):
     shown = opening[1].certificate
-    less = messages.to_set(NAMES[1:], FED.registry)
+    less = to_set(NAMES[1:], FED.registry)
     refused(opening, "120 tags, expected 119", signers=less)
     refused(opening, "bytes of signatures, expected|sampled", signers=less, tags=shown.tags[1:])
     refused(opening, "does not fit the registry", signers=shown.signers + b"\0")

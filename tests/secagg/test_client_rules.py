@@ -33,7 +33,8 @@ def test_without_the_right_to_open_nothing_is_opened(monkeypatch):
 
 def test_every_rule_is_tried_here():
     named = {name for name, one in vars(rules).items() if getattr(one, "__module__", "") == rules.__name__}
-    assert named == {*DECISIONS, "usable_keys", "may_open", "share_to_open"}
+    of_draws = {"tries_left", "own_value_counted", "few_missing", "values_fit"}  # test_draw_attacks
+    assert named == {*DECISIONS, "usable_keys", "may_open", "share_to_open"} | of_draws
 
 
 def test_keys_under_two_names_are_used_for_neither():
@@ -59,6 +60,10 @@ def test_keys_under_two_names_are_used_for_neither():
         (rules.certified({1, 2}, {1, 2}), rules.certified({1, 2}, {1})),
         (rules.may_open(1, {1}, {1}), rules.may_open(1, {1}, {2})),
         (rules.may_open(2, {1}, set()), False),  # a mask key needs no proof
+        (rules.tries_left(4, 5), rules.tries_left(5, 5)),
+        (rules.own_value_counted(b"x", b"x"), rules.own_value_counted(b"x", b"y")),
+        (rules.few_missing(50, 50), rules.few_missing(51, 50)),
+        (rules.values_fit(b"x", b"x"), rules.values_fit(b"x", b"y")),
     ],
 )
 def test_each_rule_by_eye(holds, fails):

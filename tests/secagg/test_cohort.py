@@ -3,27 +3,20 @@
 import hashlib
 from collections import Counter
 from fractions import Fraction
-from itertools import product
 from math import comb
 
+import msgspec
 import pytest
 from small_rounds import public
 
-from foltr.errors import SecureAggregationError, SpecError
+from foltr.errors import SpecError
 from foltr.secagg import crypto
-from foltr.secagg.cohort import (
-    Draw,
-    close,
-    commit,
-    may_reveal,
-    needs_lot,
-    new_value,
-    repeated,
-    settle,
-    sizes_by_lot,
-)
+from foltr.secagg.cohort import draw_sizes, needs_lot, sizes_by_lot
 from foltr.secagg.guarantee import guarantee
-from foltr.secagg.messages import cohort_of, registry
+from foltr.secagg.terms import Terms, cohort_of, guaranteed, new_federation, registry
+
+TERMS = Terms(new_federation(), 2)
+changed = msgspec.structs.replace
 
 
 def known(clients):
@@ -33,8 +26,8 @@ def known(clients):
 
 @pytest.mark.parametrize("clients", [1001, 1200, 2001])
 def test_halves_take_turns_and_nobody_waits_long(clients):
-    one, sizes = known(clients), guarantee(clients, dropouts=0.1, corrupt=0.1)
-    turns = [cohort_of(one, sizes, round) for round in range(5)]
+    one = known(clients)
+    turns = [cohort_of(TERMS, one, round) for round in range(5)]
     assert {len(turn) for turn in turns} == {clients // 2}
     assert not turns[0] & turns[1]
     assert Counter(client for turn in turns[:3] for client in turn).keys() == set(range(clients))
@@ -43,7 +36,7 @@ def test_halves_take_turns_and_nobody_waits_long(clients):
 
 def test_a_small_registry_is_its_own_cohort():
     one = known(1000)
-    assert cohort_of(one, guarantee(1000, dropouts=0.1, corrupt=0.1), 7) == frozenset(range(1000))
+    assert cohort_of(TERMS, one, 7) == frozenset(range(1000))
 
 
 def test_every_colluder_is_counted_into_the_half():
@@ -51,110 +44,61 @@ def test_every_colluder_is_counted_into_the_half():
 
 
 @pytest.mark.parametrize(
-    ("registered", "colluders", "by_lot"), [(1000, 600, False), (6000, 999, False), (6000, 1001, True)]
+    ("registered", "colluders", "cohort", "by_lot"),
+    [
+        (6000, 600, 0, False),
+        (6000, 600, 1800, False),
+        (6000, 600, 1799, True),
+        (6000, 2500, 0, False),
+        (50, 20, 50, False),
+    ],
 )
-def test_a_lot_only_where_halves_are_smaller_than_three_times_the_colluders(registered, colluders, by_lot):
-    assert needs_lot(registered, colluders) is by_lot
+def test_a_lot_only_where_a_cohort_is_smaller_than_three_times_the_colluders(registered, colluders, cohort, by_lot):
+    assert needs_lot(registered, colluders, cohort) is by_lot
 
 
-DRAW = Draw(b"c" * 32, 0, tuple(range(8)))
+def test_a_smaller_cohort_by_turns_has_all_colluders_in_it():
+    one, terms = known(2000), Terms(new_federation(), 2, cohort=700)
+    assert guaranteed(terms, one) == (700, 630, 200, 430)
+    turns = [cohort_of(terms, one, round) for round in range(3)]
+    assert {len(turn) for turn in turns} == {700}
+    assert len(turns[0] | turns[1] | turns[2]) == 2000
+    assert guaranteed(changed(terms, cohort=5000), one).cohort == 2000  # more than there are: all
 
 
-def draw_of(values, draw=DRAW, size=3):
-    commitments = {client: commit(draw, client, value) for client, value in values.items()}
-    return commitments, settle(draw, commitments, values, size=size)
+@pytest.mark.parametrize(
+    ("registered", "cohort", "corrupt"), [(6000, 1000, 0.1), (10_000, 1000, 0.1), (6000, 900, 0.15)]
+)
+def test_the_tail_is_below_the_odds_over_all_tries_among_the_fewest_that_may_draw(registered, cohort, corrupt):
+    """The server decides who seems to be absent, a tenth at the beginning and 30 or 50 at the end, and it chooses among
+    eight attempts and all sets of values that may be missing."""
+    sizes = sizes_by_lot(registered, cohort=cohort, dropouts=0.1, corrupt=corrupt)
+    colluders, missing = int(corrupt * registered), {6000: 30, 10_000: 50}[registered]
+    present, choices = registered * 9 // 10 - missing, 8 * sum(comb(registered, k) for k in range(missing + 1))
 
+    def tail(above):
+        ways = sum(comb(colluders, k) * comb(present - colluders, cohort - k) for k in range(above + 1, cohort + 1))
+        return Fraction(choices * ways, comb(present, cohort))
 
-def test_a_draw_that_all_open_gives_a_cohort():
-    values = {client: new_value() for client in DRAW.clients}
-    _, outcome = draw_of(values)
-    assert len(outcome.cohort) == 3
-    assert not outcome.struck
-
-
-def test_every_client_is_drawn_as_often():  # chi-square of 8 cells, 800 draws of 3: 32 is once in 23,000
-    counts = Counter()
-    for k in range(800):
-        values = {c: hashlib.sha256(f"{k} {c}".encode()).digest() for c in DRAW.clients}
-        counts.update(draw_of(values)[1].cohort)
-    expected = 800 * 3 / 8
-    assert sum((counts[c] - expected) ** 2 / expected for c in DRAW.clients) < 32
-
-
-def test_whoever_does_not_open_is_struck_and_the_draw_repeated():
-    values = {client: new_value() for client in DRAW.clients}
-    commitments = {client: commit(DRAW, client, value) for client, value in values.items()}
-    silent = {client: value for client, value in values.items() if client != 5}
-    for opened in (silent, {**values, 5: new_value()}, {**values, 5: b""}):
-        outcome = settle(DRAW, commitments, opened, size=3)
-        assert outcome == ((), (5,))
-        following = repeated(DRAW, outcome, colluders=2)
-        assert following.clients == (0, 1, 2, 3, 4, 6, 7)
-        assert commit(following, 0, values[0]) != commitments[0]  # old values cannot be used again
-
-
-def test_colluders_have_as_many_tries_as_there_are_of_them_and_one_more():
-    draw, tries = DRAW, 1
-    for colluder in (0, 1):
-        draw = repeated(draw, settle(draw, *without(draw, colluder), size=3), colluders=2)
-        tries += 1
-    assert tries == 3
-    with pytest.raises(SecureAggregationError, match="3 draws failed with 2 colluders"):
-        repeated(draw, settle(draw, *without(draw, 2), size=3), colluders=2)
-
-
-def without(draw, silent):
-    values = {client: new_value() for client in draw.clients}
-    commitments = {client: commit(draw, client, value) for client, value in values.items()}
-    return commitments, {client: value for client, value in values.items() if client != silent}
-
-
-def test_going_on_without_the_silent_would_let_three_colluders_choose_among_eight():
-    """Why the draw is repeated: the same values with any subset of the last three, hashed without strikes."""
-    values = {client: new_value() for client in DRAW.clients}
-    found = set()
-    for kept in product([True, False], repeat=3):
-        opened = [values[c] for c in range(5)] + [values[5 + k] for k in range(3) if kept[k]]
-        found.add(hashlib.sha256(b"".join(opened)).digest())
-    assert len(found) == 8
-    commitments, _ = draw_of(values)
-    for kept in product([True, False], repeat=3):
-        opened = {c: v for c, v in values.items() if c < 5 or kept[c - 5]}
-        assert bool(settle(DRAW, commitments, opened, size=3).cohort) is all(kept)
-
-
-def test_a_client_reveals_only_into_a_closed_list_that_has_its_commitment():
-    values = {client: new_value() for client in DRAW.clients}
-    commitments, _ = draw_of(values)
-    assert may_reveal(DRAW, commitments, (3, values[3]), signed=8)
-    assert not may_reveal(DRAW, commitments, (3, values[3]), signed=7)
-    assert not may_reveal(DRAW, commitments, (3, values[4]), signed=8)
-    assert not may_reveal(DRAW._replace(attempt=1), commitments, (3, values[3]), signed=8)
-    with pytest.raises(SecureAggregationError, match=r"\[3\]"):
-        close(DRAW, {client: one for client, one in commitments.items() if client != 3})
-    assert close(DRAW, commitments) != close(DRAW, {**commitments, 3: bytes(32)})
-    with pytest.raises(SpecError, match="31 bytes"):
-        commit(DRAW, 0, bytes(31))
-
-
-@pytest.mark.parametrize(("registered", "colluders", "cohort"), [(6000, 1500, 1000), (100, 20, 30)])
-def test_the_tail_is_below_the_odds_over_all_tries(registered, colluders, cohort):
-    sizes = sizes_by_lot(registered, colluders, cohort=cohort, dropouts=0.05) if cohort == 1000 else None
-    within = sizes.colluders if sizes else 20
-    tail = sum(
-        Fraction(comb(colluders, k) * comb(registered - colluders, cohort - k), comb(registered, cohort))
-        for k in range(within + 1, min(colluders, cohort) + 1)
+    assert tail(sizes.colluders) <= Fraction(1, 2**100) < tail(sizes.colluders - 1)
+    assert sizes.min_clients == cohort * 9 // 10
+    assert sizes.honest == sizes.min_clients - sizes.colluders
+    every = comb(registered, cohort)
+    ways = sum(
+        comb(colluders, k) * comb(registered - colluders, cohort - k) for k in range(sizes.colluders, cohort + 1)
     )
-    assert (colluders + 1) * tail <= Fraction(1, 2**100)
-    if sizes:
-        assert sizes.min_clients == 950
-        assert 250 < sizes.colluders < 475
-        assert sizes.honest == 950 - sizes.colluders
+    assert Fraction(choices * ways, every) < Fraction(1, 2**100)  # of the whole registry fewer would do
 
 
 def test_a_cohort_without_enough_honest_is_refused():
-    with pytest.raises(SpecError, match="larger cohort"):
-        sizes_by_lot(2000, 900, cohort=100, dropouts=0.1)
+    with pytest.raises(SpecError, match="cohort by lot, 800 of 2000 corrupt"):
+        sizes_by_lot(2000, cohort=100, dropouts=0.1, corrupt=0.4)
+    with pytest.raises(SpecError, match="draw 3 to 1790"):
+        sizes_by_lot(2000, cohort=1900, dropouts=0.1, corrupt=0.1)
+    with pytest.raises(SpecError, match="draw nothing fairly"):
+        draw_sizes(10, dropouts=0.5, corrupt=0.4)
+    with pytest.raises(SpecError, match="at least 3"):
+        Terms(new_federation(), 2, cohort=2)
 
 
 def test_a_hash_of_the_registry_alone_can_be_ground():

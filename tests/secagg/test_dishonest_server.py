@@ -9,7 +9,8 @@ from small_rounds import answers, asked, certificate_of, content, federation, me
 from foltr.errors import SecureAggregationError
 from foltr.secagg import messages, shamir
 from foltr.secagg.client import answer
-from foltr.secagg.messages import REQUESTS, STAGES, to_set
+from foltr.secagg.messages import REQUESTS, STAGES
+from foltr.secagg.terms import to_set
 
 FED = federation(6, length=2, dropouts=1 / 6, corrupt=0.0)  # 5 neighbours each, threshold 4, sums of 5
 ME, OTHER, THIRD = 10, 13, 16

@@ -15,7 +15,8 @@ from foltr.secagg import messages
 from foltr.secagg.certificate import needed
 from foltr.secagg.client import join
 from foltr.secagg.in_process import run_in_memory
-from foltr.secagg.messages import STAGES, Terms, registry, shape_of
+from foltr.secagg.messages import STAGES
+from foltr.secagg.terms import Terms, new_federation, registry, shape_of
 
 SEVEN = federation(7, dropouts=0.3, corrupt=0.0)  # 6 neighbours each, threshold 4, sums of 5
 WIDE = federation(6, length=3, bits=64, dropouts=1 / 6, corrupt=1 / 6)  # 5 neighbours each, threshold 4, sums of 5
@@ -169,6 +170,9 @@ def test_a_cohort_must_be_known_and_large_enough(clients):
         ({"clip": 0.0}, "clip > 0"),
         ({"noise_multiplier": -1.0}, "finite"),
         ({"failure": 0.0}, "between 0 and 1"),
+        ({"stage_seconds": 0.5}, "use 1 second to 86400, a day"),
+        ({"stage_seconds": 86_401.0}, "use 1 second"),
+        ({"stage_seconds": float("nan")}, "use 1 second"),
     ],
 )
 def test_terms_that_cannot_be_are_refused(wrong, says):
@@ -177,7 +181,7 @@ def test_terms_that_cannot_be_are_refused(wrong, says):
 
 
 def test_a_federation_has_a_random_name():
-    assert len({messages.new_federation() for _ in range(100)}) == 100
+    assert len({new_federation() for _ in range(100)}) == 100
 
 
 def test_signatures_are_not_checked_twice_in_one_process():

@@ -14,7 +14,7 @@ from foltr.errors import SecureAggregationError, SpecError
 from foltr.lab.bench.two_servers import measure_two_servers
 from foltr.secagg import aggregator, crypto, ring, two_servers
 from foltr.secagg.aggregator import Memory
-from foltr.secagg.messages import Terms, new_federation
+from foltr.secagg.terms import Terms, new_federation
 from foltr.secagg.two_in_process import run_round, two_server_sum
 from foltr.secagg.two_servers import combine, contribute, parts
 

@@ -19,7 +19,7 @@ from small_two_servers import (
 from foltr.errors import SecureAggregationError
 from foltr.secagg import aggregator, crypto, two_servers
 from foltr.secagg.aggregator import Agreement, Listing, Memory
-from foltr.secagg.messages import registry, to_set
+from foltr.secagg.terms import registry, to_set
 from foltr.secagg.two_in_process import run_round
 from foltr.secagg.two_servers import At, Claim, Contribution, Part, Signed, parts, sign
 
@@ -60,6 +60,7 @@ def other_setups():
     setup = SEVEN.setup
     terms = {
         "federation": "0" * 32, "clip": 2.0, "noise_multiplier": 1.0, "dropouts": 0.2, "fraction": 15, "corrupt": 0.2,
+        "stage_seconds": 60.0,
     }  # fmt: skip
     for field, value in terms.items():
         yield field, setup._replace(terms=msgspec.structs.replace(setup.terms, **{field: value})), RANKER

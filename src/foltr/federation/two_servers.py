@@ -1,7 +1,10 @@
 """Rounds with two aggregators as they are deployed: noise, ledger and what must be on the disk before a message leaves.
 
 A participant clips, charges its ledger for the release, stores its only message and sends it: `contribute_once`. Asked
-again for the round, it sends the stored bytes. A round that is not newer than the stored one is refused.
+again for the round, it sends the stored bytes, however late: the mask and the key that sealed the shares are forgotten
+when the message is complete, so no later request opens anything, and a deadline on this side would protect nothing. A
+round that is not newer than the stored one is refused. Whoever collects messages has a deadline
+(`secagg.deadlines.contributions`); what comes after the list is closed is refused.
 
 An aggregator adds the full noise of the operating system to the sum of each group, and stores that it has opened its
 half before the half leaves: `open_half`. Asked again, it sends the stored bytes; another sum of the round or of an

@@ -28,7 +28,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from foltr.errors import SecureAggregationError, SpecError
 from foltr.secagg import crypto, ring
 from foltr.secagg.crypto import label
-from foltr.secagg.messages import Body, from_set, to_set
+from foltr.secagg.messages import Body
+from foltr.secagg.terms import from_set, to_set
 from foltr.secagg.two_servers import (
     DIGEST,
     At,

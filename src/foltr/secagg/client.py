@@ -17,7 +17,7 @@ tell the neighbour that those who will open it are absent, and leave it with har
 a neighbour in it that it did not mask with. Shares follow from the client's secrets and the graph.
 """
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Set
 from contextlib import suppress
 from typing import Any
 
@@ -26,20 +26,19 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from foltr.errors import SecureAggregationError, SpecError
-from foltr.secagg import certificate, crypto, graph, messages, ring, rules, shamir
+from foltr.secagg import claims, crypto, graph, messages, ring, rules, shamir
+from foltr.secagg.claims import Claim
 from foltr.secagg.guarantee import Guarantee
-from foltr.secagg.messages import (
-    REQUESTS,
-    STAGES,
-    Address,
-    Direction,
+from foltr.secagg.messages import REQUESTS, STAGES, Address, Direction, Stage
+from foltr.secagg.terms import (
+    Drawn,
     Registry,
-    Stage,
     Terms,
     cohort_of,
     context,
     from_set,
     guaranteed,
+    most_bytes,
     set_of,
     shape_of,
 )
@@ -78,16 +77,17 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def join(
-    id: int, identity: Ed25519PrivateKey, vector: Array, *, terms: Terms, registry: Registry, round: int, ranker: bytes
-) -> Client:
+    id: int, identity: Ed25519PrivateKey, vector: Array, *, terms: Terms, registry: Registry, round: int, ranker: bytes,
+    drawn: Drawn | None = None,
+) -> Client:  # fmt: skip
     """A client at the beginning of a round; `vector` comes from `privacy.release`, `ranker` is the SHA-256 digest of
-    the ranker that the update is relative to."""
+    the ranker that the update is relative to. `drawn`: by the client itself, where cohorts are drawn by lot."""
     if vector.shape != (terms.length,) or vector.dtype != ring.dtype(terms.bits):
         raise SpecError(f"a vector of {vector.shape} {vector.dtype}; use {terms.length} values of {terms.bits} bits")
     if registry.keys.get(id) != identity.public_key().public_bytes_raw():
         raise SpecError(f"client {id} is not in the registry with this identity; register its public key first")
     sizes = guaranteed(terms, registry)
-    if id not in (cohort := cohort_of(registry, sizes, round)):
+    if id not in (cohort := cohort_of(terms, registry, round, drawn)):
         raise SpecError(f"it is not the turn of client {id} in round {round}; join the next one")
     return Client(
         id=id,
@@ -95,10 +95,10 @@ def join(
         terms=terms,
         registry=registry,
         round=round,
-        context=context(terms, registry, round, ranker),
+        context=context(terms, registry, round, ranker, drawn.seed if drawn else b""),
         sizes=sizes,
         cohort=cohort,
-        most_bytes=messages.most_bytes(terms, sizes),
+        most_bytes=most_bytes(terms, sizes, len(registry.clients)),
         vector=vector,
     )
 
@@ -291,29 +291,13 @@ def _unmask(state: Client, body: messages.Opening) -> tuple[Client, messages.Rev
 
 def _check_certificate(state: Client, shown: messages.Certificate) -> None:
     """More than half of the honest clients saw the same graph and the same survivors."""
-    signers, claim = sorted(set_of(shown.signers, state.registry)), messages.agreement(state.view, state.survivors)
-    needed = certificate.needed(state.sizes)
-    enough = rules.enough_signers(len(signers), needed)
-    _require(state, enough, f"{len(signers)} clients signed the survivors, at least {needed} are needed")
-    _as_many(state, len(shown.tags), len(signers), "tags")
-    number = certificate.samples(len(signers), state.sizes, failure=state.terms.failure)
-    places = certificate.draw(state.context, claim.digest, shown.signers, shown.tags, number)
-    _as_many(state, len(shown.signatures), len(places) * certificate.SIGNATURE, "bytes of signatures")
-    tags = {signers[place]: shown.tags[place : place + 1] for place in places}
-    confirmed = _confirmed(state, claim, tags, shown.signatures)
-    what = f"{len(confirmed)} of {len(tags)} sampled signatures are on the same survivors and fit their tags"
-    _require(state, rules.certified(tags.keys(), confirmed), what)
-
-
-def _confirmed(state: Client, claim: messages.Agreement, tags: Mapping[int, bytes], signatures: bytes) -> set[int]:
-    """The sampled signers whose signature is on the claim and is the one that the tag was computed from."""
-    found, size = set(), certificate.SIGNATURE
-    for place, (client, tag) in enumerate(tags.items()):
-        one, address = signatures[place * size : (place + 1) * size], _address(state, "reply", "agree", client)
-        fits = certificate.tag(state.context, claim.digest, client, one) == tag
-        if fits and messages.vouches(one, address, state.registry.keys[client], claim):
-            found.add(client)
-    return found
+    digest = messages.agreement(state.view, state.survivors).digest
+    claim = Claim(
+        "the same survivors", digest, state.context, state.round, "agree", state.registry, state.cohort, state.sizes,
+        state.terms.failure,
+    )  # fmt: skip
+    problem = claims.refusal(claim, shown)
+    _require(state, not problem, problem)
 
 
 def _revealed(state: Client, other: int, around: Set[int], proved: Set[int]) -> bytes:

@@ -7,11 +7,10 @@ honest groups' range. Each client is in one group of a round, and the sum of its
 
 `assign` is the public function from a seed to the groups: every party computes them itself. A seed that the
 server or a client can choose lets it gather its colluders around a victim, so the seed follows from commitments that
-were opened after the registry was closed: `seed_of` takes a beacon (`beacon` of the values of a draw by `cohort`; two
-aggregators use their coins).
+were opened after the registry was closed: that of a `draw` in which all clients take part; two aggregators use coins.
 
 `group_guarantee`: of c colluders among n registered clients at most so many are in one group, except with probability
-`failure`: the exact hypergeometric tail, over all groups and all draws that colluders can spoil (one each). Each group
+`failure`: the exact hypergeometric tail, over all groups and all results of a draw (`cohort.results`). Each group
 carries the noise of its own sum, so the mean of the groups' means has sqrt(groups) times the noise of one sum, and more
 where a group has few honest members.
 
@@ -19,23 +18,23 @@ Differs from the papers: the server sees the groups' means in the clear; no aggr
 """
 
 import math
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable
 from fractions import Fraction
-from hashlib import sha256
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from foltr.errors import SecureAggregationError, SpecError
-from foltr.secagg.cohort import Draw, close, settle
-from foltr.secagg.crypto import hkdf, label, masks
+from foltr.errors import SpecError
+from foltr.secagg.cohort import results
+from foltr.secagg.crypto import hkdf, masks
 from foltr.secagg.graph import most_drawn
 from foltr.secagg.guarantee import FEWEST, Guarantee, guarantee
-from foltr.secagg.messages import Registry, Terms, registry
+from foltr.secagg.post import Replies, Requests
 from foltr.secagg.ring import Ring, decode
-from foltr.secagg.server import Replies, Requests, Sum, aggregate
+from foltr.secagg.server import Sum, aggregate
+from foltr.secagg.terms import Registry, Terms, registry
 from foltr.types import Array
 
 _ROUNDING = 1e-9  # a tenth of 1,000 is 100 in spite of rounding
@@ -45,20 +44,6 @@ class GroupMeans(NamedTuple):
     means: Array  # [groups, P]
     counts: Array  # [groups] clients in each mean
     sums: tuple[Sum, ...]
-
-
-def beacon(draw: Draw, commitments: Mapping[int, bytes], values: Mapping[int, bytes]) -> bytes:
-    """32 bytes that nobody chose, if all who committed have opened; otherwise the draw is repeated without the others
-    (`cohort.repeated`)."""
-    struck = settle(draw, commitments, values, size=len(draw.clients)).struck
-    if struck:
-        raise SecureAggregationError(f"clients {list(struck)[:5]} did not open their values; repeat without them")
-    return sha256(label("beacon", close(draw, commitments), *(values[one] for one in draw.clients))).digest()
-
-
-def seed_of(known: Registry, round: int, beacon: bytes) -> bytes:
-    """The seed of a round's groups. `beacon`: 32 bytes that nobody chose, known after the registry was closed."""
-    return sha256(label("groups", known.digest, round, beacon)).digest()
 
 
 def assign(seed: bytes, clients: Iterable[int], groups: int) -> tuple[tuple[int, ...], ...]:
@@ -74,7 +59,7 @@ def group_guarantee(registered: int, groups: int, *, dropouts: float, corrupt: f
     """What every client of every group may count on, except with probability `failure`; refused where it is nothing."""
     whole = max(1, math.ceil(corrupt * registered - _ROUNDING))
     size, largest = registered // groups, -(-registered // groups)
-    colluders = max(1, most_drawn(registered, whole, largest, Fraction(failure) / (groups * (whole + 1))))
+    colluders = max(1, most_drawn(registered, whole, largest, Fraction(failure) / (groups * results(registered))))
     try:
         return guarantee(size, dropouts=dropouts, corrupt=min(colluders / size, 1 - _ROUNDING))
     except SpecError as problem:

@@ -2,30 +2,35 @@
 
 `secure_sum` runs the whole protocol, keys and masks from the operating system, and returns the sum of the rows: what
 `privacy.secure_aggregation = "execute"` does in a run. `measured_sum` also counts the bytes of all messages.
-`run_in_memory` runs any server against any clients; faults can be injected.
+`run_in_memory` runs any server against any clients, by the driver of a deployed server (`deadlines.conduct`); faults
+can be injected.
 
 Differs from the paper: all parties share one memory, so the process sees everything.
 """
 
+import math
+from collections import deque
 from collections.abc import Callable, Collection, Generator, Mapping
-from typing import Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from foltr.errors import SecureAggregationError, SpecError
 from foltr.secagg.client import Client, answer, join
 from foltr.secagg.crypto import new_identity
+from foltr.secagg.deadlines import Result, conduct
 from foltr.secagg.guarantee import FEWEST
-from foltr.secagg.messages import STAGES, Direction, Stage, Terms, new_federation, registry
+from foltr.secagg.messages import STAGES, Direction, Stage
+from foltr.secagg.post import Replies, Requests
 from foltr.secagg.ring import Ring, decode, encode, largest
-from foltr.secagg.server import Replies, Requests, Sum, aggregate
+from foltr.secagg.server import Sum, aggregate
+from foltr.secagg.terms import Terms, new_federation, registry
 from foltr.types import Array
 
 MAX_CLIENTS = 200  # a round of so many takes some seconds
 _NO_RANKER = bytes(32)  # the rows are no updates of a model
 _DROPOUTS = 0.1  # share of the clients that a round tolerates to lose by default
 Mutation: TypeAlias = Callable[[Stage, Direction, int, bytes], bytes]
-Result = TypeVar("Result")
 
 
 class MeasuredSum(NamedTuple):
@@ -101,26 +106,37 @@ def run_in_memory(
     mutate: Mutation | None = None,
 ) -> Result:
     """What the server's side returns. A client in `drop` is silent from that stage on, and so is one that refuses a
-    request; `mutate` changes messages."""
-    states, dropped, change = dict(clients), set[int](), mutate or _unchanged
-    requests = next(server)
-    for stage in STAGES:
-        dropped.update((drop or {}).get(stage, ()))
-        replies = {}
+    request; `mutate` changes messages. Nobody is late: whoever can answer has answered when the server looks."""
+    transport = _InMemory(dict(clients), drop or {}, mutate or _unchanged)
+    most_bytes = max(one.most_bytes for one in clients.values())
+    return conduct(server, transport, seconds=math.inf, most_bytes=most_bytes)
+
+
+class _InMemory:
+    """A transport to clients that answer at once or never."""
+
+    def __init__(self, clients: dict[int, Client], drop: Mapping[Stage, Collection[int]], mutate: Mutation) -> None:
+        self.clients, self.drop, self.mutate = clients, drop, mutate
+        self.stages, self.silent, self.replies = iter(STAGES), set[int](), deque[tuple[int, bytes]]()
+
+    def send(self, requests: Mapping[int, bytes]) -> None:
+        stage = next(self.stages)
+        self.silent.update(self.drop.get(stage, ()))
         for client, request in requests.items():
-            if client in dropped:
-                continue
-            try:
-                states[client], reply = answer(states[client], change(stage, "request", client, request))
-            except SecureAggregationError:
-                dropped.add(client)
-            else:
-                replies[client] = change(stage, "reply", client, reply)
+            if client not in self.silent:
+                self._answer(stage, client, request)
+
+    def _answer(self, stage: Stage, client: int, request: bytes) -> None:
         try:
-            requests = server.send(replies)
-        except StopIteration as finished:
-            return finished.value
-    raise RuntimeError("the server asks for more stages than there are")
+            changed = self.mutate(stage, "request", client, request)
+            self.clients[client], reply = answer(self.clients[client], changed)
+        except SecureAggregationError:
+            self.silent.add(client)
+        else:
+            self.replies.append((client, self.mutate(stage, "reply", client, reply)))
+
+    def receive(self, _: float) -> tuple[int, bytes] | None:
+        return self.replies.popleft() if self.replies else None
 
 
 def _unchanged(_stage: Stage, _direction: Direction, _client: int, message: bytes) -> bytes:

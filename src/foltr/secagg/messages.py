@@ -1,174 +1,30 @@
-"""What server and clients agree on before any round, and the messages of a round.
-
-Terms are the parameters of the sum and of the noise in it, a registry holds the identities. A client never takes these
-from a request: a server that could set the threshold could read every vector. The smallest sum, the threshold and the
-share of noise follow from them (`guaranteed`). All of it, and the digest of the round's ranker, is hashed into the
-context of every key and signature, so that clients who were told different things cannot be summed.
-
-Messages are msgpack envelopes, each signed by its sender for one round, stage, direction and client.
+"""The messages of rounds and draws: msgpack envelopes, each signed by its sender for one context, stage, direction and
+client.
 
 Differs from the paper: the server signs as well, so that nobody on the network can change a request.
 """
 
-import math
-import os
-from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from hashlib import sha256
-from typing import Annotated, Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
-import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from foltr.errors import SecureAggregationError, SpecError
-from foltr.secagg.certificate import SIGNATURE, needed
+from foltr.errors import SecureAggregationError
 from foltr.secagg.crypto import between, label, signed_by
-from foltr.secagg.graph import COMPLETE, GraphShape, degree_for
-from foltr.secagg.guarantee import Guarantee, guarantee
-from foltr.secagg.ring import Ring, require_range
-from foltr.types import Array
-
-PROTOCOL = "foltr-secagg"
-VERSION = 3
-_NEIGHBOUR_BYTES = 160  # the longest entry is a signed pair of keys
-Share = Annotated[float, msgspec.Meta(ge=0, lt=1)]
-
-
-class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The same for all clients of a federation."""
-
-    federation: str  # random: `new_federation`
-    length: int  # numbers in a vector
-    bits: Literal[32, 64] = 32
-    fraction: int = 16  # binary digits behind the point
-    clip: float = 1.0  # L2 norm of an update
-    noise_multiplier: float = 0.0  # standard deviation of the noise of all honest shares over the clip; 0: no noise
-    dropouts: Share = 0.1  # of a cohort, at any stages together
-    corrupt: Share = 0.1  # of all registered clients, working for the server
-    failure: Share = 2**-80  # probability that one try of a graph or certificate lets fewer be summed than promised
-    stall: Share = 2**-20  # probability of no sum within the tolerated dropouts
-
-    def __post_init__(self) -> None:
-        if len(self.federation) != 32 or not set(self.federation) <= set("0123456789abcdef"):
-            raise SpecError(f"federation={self.federation!r}; use an identifier from secagg.messages.new_federation()")
-        if self.length < 1:
-            raise SpecError(f"length={self.length}; a vector has at least one number")
-        if not 0 <= self.fraction < self.bits:
-            raise SpecError(f"fraction={self.fraction}; use 0 to {self.bits - 1} binary digits of {self.bits}")
-        if not (0 < self.clip < math.inf and 0 <= self.noise_multiplier < math.inf):
-            raise SpecError(f"clip={self.clip}, noise_multiplier={self.noise_multiplier}; use finite numbers, clip > 0")
-        if not 0 < self.failure < 1 or not 0 < self.stall < 1:
-            raise SpecError(f"failure={self.failure}, stall={self.stall}; use probabilities between 0 and 1")
-
-
-def new_federation() -> str:
-    """A random identifier: no message or ledger entry of one federation counts in another."""
-    return os.urandom(16).hex()
-
-
-class Registry(NamedTuple):
-    """Identities: Ed25519 public keys distributed without the server."""
-
-    server: bytes
-    keys: dict[int, bytes]  # by client
-    clients: tuple[int, ...]  # sorted
-    places: dict[int, int]  # of each client in that order
-    digest: bytes  # of all of it
-
-
-def registry(server: bytes, keys: Mapping[int, bytes]) -> Registry:
-    """Refuses two names for one key."""
-    names: dict[bytes, int] = {}
-    for client, key in keys.items():
-        if client < 0:
-            raise SpecError(f"client {client}; use numbers from 0")
-        if key in names or key == server:
-            other = f"client {names[key]}" if key in names else "the server"
-            raise SecureAggregationError(f"client {client} has the identity of {other}; every party needs its own key")
-        names[key] = client
-    clients = tuple(sorted(keys))
-    listed = [part for client in clients for part in (client, keys[client])]
-    digest = sha256(label("registry", server, *listed)).digest()
-    return Registry(server, dict(keys), clients, {client: place for place, client in enumerate(clients)}, digest)
-
-
-def guaranteed(terms: Terms, known: Registry) -> Guarantee:
-    """The sizes of a federation, derived from public numbers alone; refuses terms whose sums could overflow."""
-    sizes = guarantee(len(known.clients), dropouts=terms.dropouts, corrupt=terms.corrupt)
-    require_range(ring_of(terms, sizes), clip=terms.clip, multiplier=terms.noise_multiplier, honest=sizes.honest)
-    return sizes
-
-
-def ring_of(terms: Terms, sizes: Guarantee) -> Ring:
-    return Ring(sizes.cohort, terms.bits, terms.fraction)
-
-
-def shape_of(terms: Terms, sizes: Guarantee, members: int) -> GraphShape:
-    """The neighbour graph of a round with so many members."""
-    return degree_for(members, sizes, failure=terms.failure, stall=terms.stall)
-
-
-def cohort_of(known: Registry, sizes: Guarantee, round: int) -> frozenset[int]:
-    """The cohort of a round: everybody, or in a large registry one half. The order is that of a hash; it need not be
-    unpredictable, because every colluder is counted into either half. An odd one out waits for one round."""
-    if len(known.clients) <= sizes.cohort:
-        return frozenset(known.clients)
-    order, start = _order(known.digest, known.clients), round * sizes.cohort
-    return frozenset(order[(start + k) % len(order)] for k in range(sizes.cohort))
-
-
-@lru_cache(maxsize=8)
-def _order(digest: bytes, clients: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(sorted(clients, key=lambda client: sha256(label("halves", digest, client)).digest()))
-
-
-@lru_cache(maxsize=64)
-def most_bytes(terms: Terms, sizes: Guarantee) -> int:
-    """No message of a round is longer; checked before it is decoded."""
-    degree = max(min(COMPLETE, sizes.cohort), 2 * shape_of(terms, sizes, sizes.cohort).degree)
-    certificate = sizes.cohort + SIGNATURE * needed(sizes)
-    return 4096 + sizes.cohort + terms.length * terms.bits // 8 + _NEIGHBOUR_BYTES * degree + certificate
-
-
-def context(terms: Terms, known: Registry, round: int, ranker: bytes) -> bytes:
-    """Goes into every key and every signature: a message is valid in one round, under one set of terms, one registry
-    and one ranker. `ranker`: the SHA-256 digest of the round's ranker. 32 bytes"""
-    if len(ranker) != 32:
-        raise SpecError(f"the digest of a ranker has {len(ranker)} bytes; use the 32 of SHA-256")
-    if not 0 <= round < 2**63:
-        raise SpecError(f"round={round}; use numbers from 0")
-    sizes = guaranteed(terms, known)
-    parts = (msgspec.msgpack.encode(terms), known.digest, *sizes, round, ranker)
-    return sha256(label(PROTOCOL, VERSION, terms.federation, *parts)).digest()
-
-
-def to_set(clients: Iterable[int], known: Registry) -> bytes:
-    """A set of clients as one bit for each in the registry."""
-    bits = np.zeros(len(known.clients), np.uint8)
-    bits[[known.places[client] for client in clients]] = 1
-    return np.packbits(bits).tobytes()
-
-
-def from_set(bits: bytes, known: Registry) -> Array:
-    """Who of the registry is in a set, [registry] bool; refuses an invalid encoding."""
-    size = len(known.clients)
-    flags = np.unpackbits(np.frombuffer(bits, np.uint8)).astype(bool)
-    if len(bits) != (size + 7) // 8 or flags[size:].any():
-        raise SecureAggregationError(f"a set of clients does not fit the registry of {size}")
-    return flags[:size]
-
-
-def set_of(bits: bytes, known: Registry) -> frozenset[int]:
-    return frozenset(known.clients[place] for place in np.flatnonzero(from_set(bits, known)))
-
-
-# --- messages -------------------------------------------------------------------------------------------------------
-
+from foltr.secagg.terms import VERSION, Terms
 
 Stage = Literal["advertise", "share", "mask", "agree", "unmask"]
 STAGES: tuple[Stage, ...] = ("advertise", "share", "mask", "agree", "unmask")
+DrawStage = Literal["commit", "close", "reveal", "settle"]
+DRAW_STAGES: tuple[DrawStage, ...] = ("commit", "close", "reveal", "settle")
+AnyStage: TypeAlias = Stage | DrawStage
 Direction = Literal["request", "reply"]
+
+
+def round_seconds(terms: Terms) -> float:
+    """The longest duration of a round: every stage up to its deadline."""
+    return len(STAGES) * terms.stage_seconds
 
 
 class Envelope(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -273,6 +129,33 @@ class Revealed(Body, frozen=True):
     shares: list[bytes]  # in the order of neighbours, empty for those who never shared
 
 
+class Commitment(Body, frozen=True):
+    """Reply of `commit`, where a draw begins with `Start`: the digest of a secret value."""
+
+    digest: bytes
+
+
+class Closed(Body, frozen=True):
+    """Request of `close`: who takes part in a draw; its reply is an `Agreement`, that of `reveal` a `Value`."""
+
+    members: bytes  # as a set
+    root: bytes  # of the tree over all commitments
+    path: bytes  # proof that the client's own is in it
+
+
+class Value(Body, frozen=True):
+    """Reply of `reveal`, which was asked for with a `Certificate`."""
+
+    value: bytes
+
+
+class Values(Body, frozen=True):
+    """Request of `settle`: the values from which the result follows; its reply is an `Agreement` on that."""
+
+    opened: bytes  # who of the members opened a value, as a set
+    values: bytes  # of the members in the order of clients: of those who did not open, the commitment
+
+
 REQUESTS: dict[Stage, type[Body]] = dict(
     zip(STAGES, (Start, Neighbourhood, Deliveries, Survivors, Opening), strict=True)
 )
@@ -284,7 +167,7 @@ class Address(NamedTuple):
     context: bytes
     round: int
     direction: Direction
-    stage: Stage
+    stage: AnyStage
     client: int  # the one that sends or receives it; the server is at the other end
 
 
@@ -327,6 +210,19 @@ def opened(data: bytes, at: Address) -> Envelope:
 def vouches(signature: bytes, at: Address, signer: bytes, body: Body) -> bool:
     """Whether the signature is that of a message with this body."""
     return signed_by(signer, signature, _signed(at, msgspec.msgpack.encode(body)))
+
+
+def stage_of(message: bytes) -> str:
+    """The stage that a message claims; empty if it is none."""
+    try:
+        return _envelope.decode(message).stage
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ""
+
+
+def signature_of(message: bytes) -> bytes:
+    """Of a message that was received."""
+    return _envelope.decode(message).signature
 
 
 def signed_keys(advert: bytes) -> bytes:

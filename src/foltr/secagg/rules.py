@@ -8,6 +8,8 @@ runs; a mutant replaces one of them.
     mask     enough_neighbours
     agree    survives, survivors_took_part, survivors_are_held, enough_survivors, enough_surviving_neighbours
     unmask   enough_signers, certified, may_open, share_to_open
+    draw     tries_left, takes_part, enough_members, own_value_counted, enough_signers, certified,
+             few_missing, values_fit
 
 A neighbour whose key or share is unusable is treated as absent: no share for it, no mask with it. The server could have
 said so itself, so it gains nothing by damaging a message; if such a neighbour is among the survivors, the client signs
@@ -103,3 +105,26 @@ def may_open(other: int, surviving_neighbours: Set[int], proved: Set[int]) -> bo
 def share_to_open(other: int, surviving_neighbours: Set[int]) -> Secret:
     """Of a neighbour one secret, never both: both would reveal its vector."""
     return "seed" if other in surviving_neighbours else "mask"
+
+
+# draw: who is asked at all
+
+
+def tries_left(attempt: int, attempts: int) -> bool:
+    """Each repetition of a draw lets the server look at one more result."""
+    return 0 <= attempt < attempts
+
+
+def own_value_counted(root: bytes, computed: bytes) -> bool:
+    """The client's own commitment is in the list, so nobody knows the result before it opens its value."""
+    return root == computed
+
+
+def few_missing(missing: int, allowed: int) -> bool:
+    """Each set of values that is left out is one more result for the server to choose from."""
+    return missing <= allowed
+
+
+def values_fit(root: bytes, computed: bytes) -> bool:
+    """All values are those that were committed to; with one of his own choice the server would choose the result."""
+    return root == computed

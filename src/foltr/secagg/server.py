@@ -3,7 +3,7 @@
 Sources: Bonawitz et al. 2017, figure 4; Bell et al. 2020. Stages: keys are advertised, secrets shared
 among neighbours, masked vectors sent, the survivors agreed on, shares opened. A client whose reply is absent has
 dropped out. So has one whose reply is malformed, too long, of another stage or round, or not its own: its name and the
-reason are in the result. Whoever was not asked is not heard.
+reason are in the result. Whoever was not asked is not heard. `deadlines.conduct` waits for replies: here is no clock.
 
 A client that cannot use a neighbour's key or shares leaves the entry of that neighbour empty in its signed reply: a
 report. Either may be lying, so the one with the most reports for and against it is dropped, then the next; of two with
@@ -13,37 +13,23 @@ Differs from the paper: what a bad party sends drops it and not the round. `unma
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping
-from typing import NamedTuple, TypeAlias
+from collections.abc import Collection, Generator, Iterable, Mapping
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from foltr.errors import SecureAggregationError, SpecError
-from foltr.secagg import certificate, crypto, graph, messages, ring, shamir
+from foltr.secagg import certificate, claims, crypto, graph, messages, ring, shamir
+from foltr.secagg.claims import Claim
 from foltr.secagg.guarantee import Guarantee
-from foltr.secagg.messages import (
-    Address,
-    Body,
-    Direction,
-    Kind,
-    Registry,
-    Stage,
-    Terms,
-    cohort_of,
-    context,
-    guaranteed,
-    receive,
-    send,
-    shape_of,
-    to_set,
-)
-from foltr.secagg.unmasking import Opened, Report, named, unmasked
+from foltr.secagg.messages import Kind
+from foltr.secagg.post import Post, Replies, Requests, ask, at_least, blamed, open_post, read, refuse
+from foltr.secagg.terms import Drawn, Registry, Terms, cohort_of, context, guaranteed, most_bytes, shape_of, to_set
+from foltr.secagg.unmasking import Opened, Report, unmasked
 from foltr.types import Array
 
-Requests: TypeAlias = dict[int, bytes]
-Replies: TypeAlias = Mapping[int, bytes]
 _SEALED = 2 * shamir.SHARE + 16  # bytes of two shares and their tag
 
 
@@ -52,7 +38,7 @@ class Sum(NamedTuple):
     included: tuple[int, ...]  # whose vectors are in it, sorted
     up: dict[int, int]  # bytes that each client sent
     down: dict[int, int]  # bytes that each client was sent
-    dropped: dict[int, str]  # whose reply was invalid, or who was reported: the first reason
+    dropped: dict[int, str]  # whose reply was absent or invalid, or who was reported: the first reason
     reports: tuple[Report, ...]
 
 
@@ -65,56 +51,48 @@ class Circle(NamedTuple):
     view: bytes  # the graph as described to clients
 
 
-class _Post(NamedTuple):
-    """Signed requests to clients, and their verified replies."""
-
-    context: bytes
-    round: int
-    registry: Registry
-    identity: Ed25519PrivateKey
-    most_bytes: int  # of a reply
-    up: dict[int, int]  # bytes that each client sent so far
-    down: dict[int, int]  # bytes that each client was sent so far
-    dropped: dict[int, str]
-    reports: list[Report]
-
-
 def aggregate(
-    clients: Iterable[int], *, terms: Terms, registry: Registry, identity: Ed25519PrivateKey, round: int, ranker: bytes
-) -> Generator[Requests, Replies, Sum]:
-    """The exact sum of the clients' vectors; or a SecureAggregationError, and nothing is revealed."""
+    clients: Iterable[int], *, terms: Terms, registry: Registry, identity: Ed25519PrivateKey, round: int, ranker: bytes,
+    drawn: Drawn | None = None,
+) -> Generator[Requests, Replies, Sum]:  # fmt: skip
+    """The exact sum of the clients' vectors; or a SecureAggregationError, and nothing is revealed. `drawn`: the result
+    of `draw_server.draw_cohort`, where cohorts are drawn by lot."""
     sizes = guaranteed(terms, registry)
-    cohort = _cohort(clients, registry, sizes, round)
-    post = _post(cohort, terms, registry, identity, round, ranker)
-    replies = yield from _ask(post, "advertise", {client: messages.Start() for client in cohort})
-    keys = _distinct(post, _read(post, "advertise", replies, messages.Keys, _check_keys))
-    _at_least(post, len(keys), sizes.min_clients, "clients sent keys")
+    asked = cohort_of(terms, registry, round, drawn)
+    cohort = _cohort(clients, registry, asked, sizes, round)
+    now = context(terms, registry, round, ranker, drawn.seed if drawn else b"")
+    most = most_bytes(terms, sizes, len(registry.clients))
+    post = open_post(cohort, context=now, round=round, registry=registry, identity=identity, most=most,
+                     seconds=terms.stage_seconds)  # fmt: skip
+    replies = yield from ask(post, "advertise", {client: messages.Start() for client in cohort})
+    keys = _distinct(post, read(post, "advertise", replies, messages.Keys, _check_keys))
+    at_least(post, len(keys), sizes.min_clients, "clients sent keys")
 
     circle, neighbourhoods = _neighbourhoods({client: replies[client] for client in keys}, terms, sizes, registry)
-    replies = yield from _ask(post, "share", neighbourhoods)
-    shares = _read(post, "share", replies, messages.Shares, lambda c, body: _check_shares(body, circle.around[c]))
+    replies = yield from ask(post, "share", neighbourhoods)
+    shares = read(post, "share", replies, messages.Shares, lambda c, body: _check_shares(body, circle.around[c]))
     _settle(post, shares, _unsealed(shares, circle))
     _check_circle(post, shares, shares, circle, "shared their secrets")
 
-    replies = yield from _ask(post, "mask", _deliveries(shares, circle))
-    masked = _read(post, "mask", replies, messages.Masked, lambda c, body: _check_masked(body, terms, circle.around[c]))
+    replies = yield from ask(post, "mask", _deliveries(shares, circle))
+    masked = read(post, "mask", replies, messages.Masked, lambda c, body: _check_masked(body, terms, circle.around[c]))
     _settle(post, masked, _unproved(masked, shares, circle))
     vectors = {client: np.frombuffer(body.vector, ring.dtype(terms.bits)) for client, body in masked.items()}
-    _at_least(post, len(vectors), sizes.min_clients, "clients sent their vectors")
+    at_least(post, len(vectors), sizes.min_clients, "clients sent their vectors")
     _check_circle(post, shares, vectors, circle, "sent their vectors")
 
     survivors = to_set(vectors, registry)
-    replies = yield from _ask(post, "agree", {client: messages.Survivors(survivors) for client in vectors})
+    replies = yield from ask(post, "agree", {client: messages.Survivors(survivors) for client in vectors})
     expected = messages.agreement(circle.view, survivors)
-    agreed = _read(post, "agree", replies, messages.Agreement, lambda _, body: _check_agreed(body, expected))
+    agreed = read(post, "agree", replies, messages.Agreement, lambda _, body: _check_agreed(body, expected))
 
-    _at_least(post, len(agreed), certificate.needed(sizes), "clients signed the survivors")
+    at_least(post, len(agreed), certificate.needed(sizes), "clients signed the survivors")
 
-    shown = _certificate(post, {client: replies[client] for client in agreed}, expected, terms, sizes)
-    replies = yield from _ask(post, "unmask", _openings(shown, agreed, masked, circle))
-    revealed = _read(
-        post, "unmask", replies, messages.Revealed, lambda c, body: _check_revealed(body, circle.around[c])
-    )
+    signatures = {client: messages.signature_of(replies[client]) for client in agreed}
+    claim = Claim("the survivors", expected.digest, post.context, round, "agree", registry, asked, sizes, terms.failure)
+    shown = claims.show(claim, signatures)
+    replies = yield from ask(post, "unmask", _openings(shown, agreed, masked, circle))
+    revealed = read(post, "unmask", replies, messages.Revealed, lambda c, body: _check_revealed(body, circle.around[c]))
     opened = Opened(
         terms=terms,
         context=post.context,
@@ -132,39 +110,29 @@ def aggregate(
     return Sum(total, tuple(vectors), post.up, post.down, post.dropped, tuple(post.reports))
 
 
-def _cohort(clients: Iterable[int], registry: Registry, sizes: Guarantee, round: int) -> list[int]:
+def _cohort(
+    clients: Iterable[int], registry: Registry, asked: frozenset[int], sizes: Guarantee, round: int
+) -> list[int]:
     cohort = sorted(set(clients))
     unknown = [client for client in cohort if client not in registry.keys]
     if unknown:
         raise SpecError(f"clients {unknown[:5]} are not in the registry; register their identities first")
-    if not set(cohort) <= (asked := cohort_of(registry, sizes, round)):
+    if not set(cohort) <= asked:
         raise SpecError(f"clients {sorted(set(cohort) - asked)[:5]} are asked in round {round}; it is not their turn")
     if len(cohort) < sizes.min_clients:
         raise SpecError(f"{len(cohort)} clients; a sum of this federation needs {sizes.min_clients} or more")
     return cohort
 
 
-def _post(
-    cohort: list[int], terms: Terms, registry: Registry, identity: Ed25519PrivateKey, round: int, ranker: bytes
-) -> _Post:
-    sent, received = dict.fromkeys(cohort, 0), dict.fromkeys(cohort, 0)
-    most = messages.most_bytes(terms, guaranteed(terms, registry))
-    return _Post(context(terms, registry, round, ranker), round, registry, identity, most, received, sent, {}, [])
-
-
 # --- what is checked in each reply --------------------------------------------------------------------------------
-
-
-def _refuse(what: str) -> None:
-    raise SecureAggregationError(what)
 
 
 def _check_keys(_: int, body: messages.Keys) -> None:
     if body.channel == body.mask or not all(map(crypto.usable, (body.channel, body.mask))):
-        _refuse("its keys are not usable; take freshly generated ones")
+        refuse("its keys are not usable; take freshly generated ones")
 
 
-def _distinct(post: _Post, keys: dict[int, messages.Keys]) -> dict[int, messages.Keys]:
+def _distinct(post: Post, keys: dict[int, messages.Keys]) -> dict[int, messages.Keys]:
     """Every key has one owner; those who sent the same one are dropped together."""
     owners: dict[bytes, list[int]] = {}
     for client, both in keys.items():
@@ -181,25 +149,25 @@ def _check_shares(body: messages.Shares, around: Collection[int]) -> None:
         2 * crypto.COMMITMENT
     }
     if not sizes or len(body.sealed) != len(around) or len(body.commitments) != len(around):
-        _refuse(f"it sent shares for {len(body.sealed)} neighbours, not {len(around)}, or of a wrong size")
+        refuse(f"it sent shares for {len(body.sealed)} neighbours, not {len(around)}, or of a wrong size")
 
 
 def _check_masked(body: messages.Masked, terms: Terms, around: Collection[int]) -> None:
     expected = terms.length * terms.bits // 8
     if len(body.vector) != expected:
-        _refuse(f"it sent a vector of {len(body.vector)} bytes, expected {expected}")
+        refuse(f"it sent a vector of {len(body.vector)} bytes, expected {expected}")
     if len(body.proofs) != len(around) or not {len(one) for one in body.proofs} <= {0, crypto.COMMITMENT}:
-        _refuse(f"it sent {len(body.proofs)} proofs, one for each neighbour expected")
+        refuse(f"it sent {len(body.proofs)} proofs, one for each neighbour expected")
 
 
 def _check_agreed(body: messages.Agreement, expected: messages.Agreement) -> None:
     if body != expected:
-        _refuse("it signed another set of survivors than it was sent")
+        refuse("it signed another set of survivors than it was sent")
 
 
 def _check_revealed(body: messages.Revealed, around: Collection[int]) -> None:
     if len(body.shares) != len(around) or not {len(one) for one in body.shares} <= {0, shamir.SHARE}:
-        _refuse("it did not open one share for each of its neighbours")
+        refuse("it did not open one share for each of its neighbours")
 
 
 # --- reports: who cannot work with whom ----------------------------------------------------------------------------
@@ -227,7 +195,7 @@ def _unproved(
     ]
 
 
-def _settle(post: _Post, present: dict[int, Kind], reports: list[Report]) -> None:
+def _settle(post: Post, present: dict[int, Kind], reports: list[Report]) -> None:
     """Removes clients from `present` until no report stands between two that are left."""
     post.reports.extend(reports)
     standing = [one for one in reports if one.by in present and one.about in present]
@@ -263,13 +231,13 @@ def _neighbourhoods(
     return Circle(around, places, shape.threshold, view), requests
 
 
-def _check_circle(post: _Post, owners: Iterable[int], remaining: Collection[int], circle: Circle, what: str) -> None:
+def _check_circle(post: Post, owners: Iterable[int], remaining: Collection[int], circle: Circle, what: str) -> None:
     """Each owner's secrets can be found again from the shares of the neighbours that remain."""
     for owner in owners:
         left = sum(other in remaining for other in circle.around[owner])
         if left < circle.threshold:
             raise SecureAggregationError(
-                f"{left} neighbours of client {owner} {what}, {circle.threshold} are needed; no sum{_blamed(post)}"
+                f"{left} neighbours of client {owner} {what}, {circle.threshold} are needed; no sum{blamed(post)}"
             )
 
 
@@ -282,22 +250,6 @@ def _deliveries(shares: Mapping[int, messages.Shares], circle: Circle) -> dict[i
     }
 
 
-def _certificate(
-    post: _Post, agreed: Mapping[int, bytes], claim: messages.Agreement, terms: Terms, sizes: Guarantee
-) -> messages.Certificate:
-    """Of all who signed: the more signers, the fewer signatures are shown."""
-    signatures = [
-        messages.opened(raw, _address(post, "reply", "agree", client)).signature for client, raw in agreed.items()
-    ]
-    signers = to_set(agreed, post.registry)
-    tags = b"".join(
-        certificate.tag(post.context, claim.digest, client, one) for client, one in zip(agreed, signatures, strict=True)
-    )
-    number = certificate.samples(len(signatures), sizes, failure=terms.failure)
-    places = certificate.draw(post.context, claim.digest, signers, tags, number)
-    return messages.Certificate(signers, tags, b"".join(signatures[place] for place in places))
-
-
 def _openings(
     shown: messages.Certificate, clients: Iterable[int], masked: Mapping[int, messages.Masked], circle: Circle
 ) -> dict[int, messages.Opening]:
@@ -307,49 +259,3 @@ def _openings(
     return {
         client: messages.Opening(shown, [proof(other, client) for other in circle.around[client]]) for client in clients
     }
-
-
-def _at_least(post: _Post, found: int, wanted: int, what: str) -> None:
-    if found < wanted:
-        raise SecureAggregationError(f"{found} {what}, at least {wanted} are needed; no sum{_blamed(post)}")
-
-
-def _blamed(post: _Post) -> str:
-    some = "; ".join(f"client {client}: {why}" for client, why in list(post.dropped.items())[:3])
-    return f" (dropped: {some})" if some else named(post.reports)
-
-
-# --- requests and replies: signed, counted, and only from those who were asked --------------------------------------
-
-
-def _ask(post: _Post, stage: Stage, bodies: Mapping[int, Body]) -> Generator[Requests, Replies, dict[int, bytes]]:
-    """Replies by client, in the order of clients; whoever is absent has dropped out, who was not asked is not heard."""
-    requests = {c: send(post.identity, _address(post, "request", stage, c), body) for c, body in bodies.items()}
-    replies = yield requests
-    for client, request in requests.items():
-        post.down[client] += len(request)
-        post.up[client] += len(replies.get(client, b""))
-    return {client: replies[client] for client in sorted(replies) if client in requests}
-
-
-def _read(
-    post: _Post, stage: Stage, replies: Replies, kind: type[Kind], check: Callable[[int, Kind], None]
-) -> dict[int, Kind]:
-    """The valid contents; a client whose reply is invalid is dropped, and the reason noted."""
-    found = {}
-    for client, raw in replies.items():
-        try:
-            if len(raw) > post.most_bytes:
-                _refuse(f"a reply of {len(raw)} bytes; {post.most_bytes} at most")
-            address, key = _address(post, "reply", stage, client), post.registry.keys[client]
-            body = receive(raw, address, key, kind)
-            check(client, body)
-        except SecureAggregationError as problem:
-            post.dropped.setdefault(client, str(problem))
-        else:
-            found[client] = body
-    return found
-
-
-def _address(post: _Post, direction: Direction, stage: Stage, client: int) -> Address:
-    return Address(post.context, post.round, direction, stage, client)

@@ -6,6 +6,7 @@
 Differs from the paper: all parties share one memory, so the process sees everything.
 """
 
+from collections import deque
 from collections.abc import Collection, Mapping
 from typing import Literal, NamedTuple
 
@@ -14,14 +15,24 @@ import numpy as np
 from foltr.errors import SecureAggregationError, SpecError
 from foltr.secagg import crypto
 from foltr.secagg.aggregator import Memory, Noise, Secrets, accept_all, agree, begin, half, listing
+from foltr.secagg.deadlines import contributions as collected
 from foltr.secagg.guarantee import FEWEST
-from foltr.secagg.messages import Terms, new_federation, registry
 from foltr.secagg.ring import Ring, decode, encode, largest
+from foltr.secagg.terms import Terms, new_federation, registry
 from foltr.secagg.two_servers import Aggregator, GroupSums, TwoServers, combine, contribute, parts, two_servers
 from foltr.types import Array
 
 _NO_RANKER = bytes(32)  # the rows are no updates of a model
 _DROPOUTS = 0.1  # share of the clients that a round tolerates to lose by default
+
+
+class _Arrived(NamedTuple):
+    """A transport that has received everything."""
+
+    messages: deque[tuple[int, bytes]]
+
+    def receive(self, _: float) -> tuple[int, bytes] | None:
+        return self.messages.popleft() if self.messages else None
 
 
 class Round(NamedTuple):
@@ -42,10 +53,11 @@ def run_round(
     ranker: bytes, memories: tuple[Memory, Memory] | None = None, noise: Noise | None = None,
 ) -> Round:  # fmt: skip
     """The round of two honest aggregators; a contribution that no relay can divide is left out."""
+    arrived = _Arrived(deque(contributions.items()))
     before = memories or (Memory(setup.terms.federation), Memory(setup.terms.federation))
     inboxes: tuple[dict[int, bytes], dict[int, bytes]] = ({}, {})
     unreadable = {}
-    for client, message in contributions.items():
+    for client, message in collected(arrived, setup=setup, round=round, clock=_no_time).items():
         try:
             inboxes[0][client], inboxes[1][client] = parts(message, setup=setup)
         except SecureAggregationError as problem:
@@ -62,6 +74,10 @@ def run_round(
     halves = [half(agreed[index][0], agreed[1 - index][1], before[index], noise) for index in (0, 1)]
     sums = combine((halves[0][1], halves[1][1]), setup=setup, round=round, ranker=ranker)
     return Round(sums, (halves[0][0], halves[1][0]), (refused[0], refused[1]))
+
+
+def _no_time() -> float:
+    return 0.0  # all messages are here; however long they take to read, none is late
 
 
 def two_server_sum(

@@ -33,12 +33,13 @@ from foltr.secagg import crypto, ring
 from foltr.secagg.crypto import label
 from foltr.secagg.groups import assign
 from foltr.secagg.guarantee import FEWEST
-from foltr.secagg.messages import Body, Registry, Terms, from_set
+from foltr.secagg.messages import Body
 from foltr.secagg.ring import Ring
+from foltr.secagg.terms import Registry, Terms, from_set
 from foltr.types import Array
 
 PROTOCOL = "foltr-two-servers"
-VERSION = 1
+VERSION = 2
 DIGEST = 32
 _OVERHEAD = 512  # bytes of a message beside its vectors, digests and sets: keys, tags, signature, numbers
 _TAIL = 9.0  # standard deviations of noise that a sum may reach: exceeded once in 10^18 numbers
@@ -75,6 +76,8 @@ def two_servers(terms: Terms, registry: Registry, aggregators: Pair, *, groups: 
         raise SpecError("both aggregators have the same key; two servers need two operators with keys of their own")
     if any(len(key) != crypto.SECRET for one in aggregators for key in one):
         raise SpecError("an aggregator's public keys are 32 bytes each, Ed25519 and X25519")
+    if terms.cohort:
+        raise SpecError(f"cohort={terms.cohort}; with two servers every client sends once, leave it out")
     setup = TwoServers(terms, registry, (first, second), groups)
     if not 1 <= groups <= min_clients(setup) // FEWEST:
         raise SpecError(f"{groups} groups of {min_clients(setup)} clients; use 1 to {min_clients(setup) // FEWEST}")
@@ -247,6 +250,16 @@ def parts(message: bytes, *, setup: TwoServers) -> tuple[bytes, bytes]:
         msgspec.msgpack.encode(Part(found.claim, found.first)),
         msgspec.msgpack.encode(Part(found.claim, found.second)),
     )
+
+
+def is_contribution(message: bytes, client: int, *, setup: TwoServers, round: int) -> bool:
+    """Whether a message claims to be this client's contribution to the round; nothing is verified."""
+    limit, what = max_contribution(setup), "contribution"
+    try:
+        claim = decoded(decoded(message, Contribution, limit=limit, what=what).claim, Signed, limit=limit, what=what)
+    except SecureAggregationError:
+        return False
+    return (claim.version, claim.round, claim.kind, claim.sender) == (VERSION, round, "contribution", client)
 
 
 def checked_part(

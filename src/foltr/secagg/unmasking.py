@@ -14,7 +14,7 @@ import numpy as np
 
 from foltr.errors import SecureAggregationError
 from foltr.secagg import crypto, messages, ring, shamir
-from foltr.secagg.messages import Terms
+from foltr.secagg.terms import Terms
 from foltr.types import Array
 
 

@@ -128,7 +128,7 @@ SINGLE: dict[str, Mutant] = {
         FIVE_LESS_ONE,
     ),
     "ranker": Mutant(
-        "the context covers the round's ranker (messages.context)",
+        "the context covers the round's ranker (terms.context)",
         "vectors relative to different rankers stand in one sum: the victim's can be told from the others'",
         ((decisions, "context", lambda ranker: 0),),
         FIVE_TWO_RANKERS,

@@ -17,7 +17,8 @@ from small_rounds import RANKER, Federation, asked, certificate_of, content, fed
 from foltr.errors import SecureAggregationError
 from foltr.secagg import certificate, crypto, graph, messages, ring, rules, shamir
 from foltr.secagg.client import Client, answer
-from foltr.secagg.messages import Deliveries, Neighbourhood, Opening, Survivors, to_set
+from foltr.secagg.messages import Deliveries, Neighbourhood, Opening, Survivors
+from foltr.secagg.terms import context, to_set
 
 
 class Replay(NamedTuple):
@@ -167,7 +168,7 @@ def recovered(found: Replay, world: World, clients: Iterable[int]) -> np.ndarray
     """The sum of some honest vectors from the adversary's view; None if a mask stays unknown."""
     clients, terms = set(clients), found.fed.terms
     total = np.zeros(terms.length, ring.dtype(terms.bits))
-    seal = messages.context(terms, found.fed.registry, 1, RANKER)
+    seal = context(terms, found.fed.registry, 1, RANKER)
 
     def mask_of(key: bytes, owner: int, other: int) -> np.ndarray:
         public = {found.ids[other]: found.keys[other].mask}

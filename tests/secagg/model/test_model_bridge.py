@@ -14,7 +14,8 @@ from small_rounds import answers, asked, content, federation, plain_sum, until
 
 from foltr.errors import SecureAggregationError
 from foltr.secagg.client import answer
-from foltr.secagg.messages import Deliveries, Survivors, to_set
+from foltr.secagg.messages import Deliveries, Survivors
+from foltr.secagg.terms import to_set
 
 SHARES = {"dropouts": 0.2, "corrupt": 0.1}
 

@@ -16,9 +16,10 @@ from foltr.secagg.certificate import samples
 from foltr.secagg.client import Client, join
 from foltr.secagg.crypto import new_identity, signed_by
 from foltr.secagg.in_process import run_in_memory
-from foltr.secagg.messages import Direction, Stage, Terms, guaranteed, new_federation, registry, shape_of
+from foltr.secagg.messages import Direction, Stage
 from foltr.secagg.ring import Ring, encode
 from foltr.secagg.server import Sum, aggregate
+from foltr.secagg.terms import Terms, guaranteed, new_federation, registry, shape_of
 from foltr.types import Array
 
 PARAMETERS = 136

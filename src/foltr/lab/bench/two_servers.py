@@ -11,8 +11,8 @@ import numpy as np
 
 from foltr.federation.two_servers import noise_of
 from foltr.secagg.crypto import new_identity
-from foltr.secagg.messages import Terms, new_federation, registry
 from foltr.secagg.ring import Ring, encode
+from foltr.secagg.terms import Terms, new_federation, registry
 from foltr.secagg.two_in_process import new_aggregator, run_round
 from foltr.secagg.two_servers import contribute, two_servers
 

@@ -1,0 +1,114 @@
+"""The deployed client of a draw: every step on the disk before it leaves, as in `participant`.
+
+    enter_draw         takes part in the draw of a round; once, and rounds only rise
+    answer_draw        the reply to a request; the same request again gets the same bytes
+    result             what was drawn, for `participant.join_round`
+    member_of_group    the member that a node is in its group of a round, where groups are summed
+
+A client that signs two lists of commitments in one attempt gives the server a result to choose: a folder that was
+restored from a backup answers nothing (`sealed_state`).
+An attempt has a time, `stage_seconds` for each of its stages; after that nothing is answered until the next attempt.
+Nothing is charged: the values of a draw say nothing about the person.
+"""
+
+import time
+from hashlib import sha256
+
+import msgspec
+
+from foltr.errors import SecureAggregationError
+from foltr.federation.member import Clock, Member
+from foltr.federation.sealed_state import Storage, head, load, require_apart, save
+from foltr.privacy.ledger_file import NodeLedger
+from foltr.privacy.ledger_records import locked
+from foltr.secagg import draw, groups
+from foltr.secagg.messages import DRAW_STAGES, stage_of
+from foltr.secagg.terms import Drawn, set_of, to_set
+
+
+class _Stored(msgspec.Struct, frozen=True, array_like=True):
+    """A draw on the disk; the value is secret until it is opened."""
+
+    round: int
+    ranker: bytes
+    begun: float  # the newest attempt, seconds since 1970
+    attempt: int = -1
+    done: int = 0
+    value: bytes = b""
+    members: bytes = b""
+    root: bytes = b""
+    seed: bytes = b""  # of the result
+    cohort: bytes = b""  # of the result, as a set
+    replies: dict[bytes, bytes] = {}  # of this attempt, by the digest of their request
+
+    def __repr__(self) -> str:
+        return f"_Stored(round={self.round}, attempt={self.attempt}, done={self.done})"
+
+
+_FIELDS = ("attempt", "done", "value", "members", "root")  # of a `secagg.draw.Entrant`
+
+
+def enter_draw(
+    member: Member, *, round: int, ranker: bytes, ledger: NodeLedger, storage: Storage, clock: Clock = time.time
+) -> None:
+    """Stores that this node takes part; nothing is sent yet."""
+    require_apart(storage)
+    with locked(storage.folder / "draw.lock"):
+        rounds = (head(storage, "draw").round, head(storage, "round").round)
+        highest = max(ledger.highest_round(member.terms.federation), *rounds)
+        if round <= highest:
+            raise SecureAggregationError(
+                f"draw of round {round} of federation {member.terms.federation}: this node already took part in round "
+                f"{highest}; rounds only rise"
+            )
+        stored = _Stored(round, ranker, clock())
+        _entrant(member, stored)  # refuses what cannot be entered, before it counts
+        save(storage, "draw", stored)
+
+
+def answer_draw(member: Member, request: bytes, *, storage: Storage, clock: Clock = time.time) -> bytes:
+    """The reply to a request of the draw that was entered; it may be asked for again while the attempt has time."""
+    with locked(storage.folder / "draw.lock"):
+        stored = load(storage, "draw", _Stored)
+        asked, first = sha256(request).digest(), stage_of(request) == DRAW_STAGES[0]
+        if not first and not 0 <= clock() - stored.begun <= len(DRAW_STAGES) * member.terms.stage_seconds:
+            raise SecureAggregationError(
+                f"attempt {stored.attempt + 1} of the draw of round {stored.round} has no time left, or the clock was "
+                f"turned back; nothing is sent"
+            )
+        if asked in stored.replies:
+            return stored.replies[asked]
+        state, reply = draw.answer(_entrant(member, stored), request)
+        after = msgspec.structs.replace(
+            stored, **{name: getattr(state, name) for name in _FIELDS}, begun=clock() if first else stored.begun,
+            replies={asked: reply} if first else {**stored.replies, asked: reply},
+            seed=state.drawn.seed if state.drawn else b"",
+            cohort=to_set(state.drawn.cohort, member.registry) if state.drawn else b"",
+        )  # fmt: skip
+        save(storage, "draw", after)
+        return reply
+
+
+def result(member: Member, round: int, storage: Storage) -> Drawn:
+    """What was drawn for a round; refused where this node does not know it."""
+    with locked(storage.folder / "draw.lock"):
+        stored = load(storage, "draw", _Stored)
+    if stored.round != round or not stored.seed:
+        raise SecureAggregationError(f"this node knows no result of the draw of round {round}; it was not drawn")
+    return Drawn(stored.seed, set_of(stored.cohort, member.registry))
+
+
+def member_of_group(member: Member, count: int, *, round: int, storage: Storage) -> Member:
+    """The member that takes part in the sum of its own group, which the node computes from the draw of the round."""
+    terms = groups.group_terms(member.terms, len(member.registry.clients), count)
+    seed = result(member, round, storage).seed
+    return member._replace(terms=terms, registry=groups.own_group(member.id, seed, member.registry, count))
+
+
+def _entrant(member: Member, stored: _Stored) -> draw.Entrant:
+    begun = draw.enter(
+        member.id, member.identity,
+        terms=member.terms, registry=member.registry, round=stored.round, ranker=stored.ranker,
+    )  # fmt: skip
+    drawn = Drawn(stored.seed, set_of(stored.cohort, member.registry)) if stored.seed else None
+    return msgspec.structs.replace(begun, drawn=drawn, **{name: getattr(stored, name) for name in _FIELDS})

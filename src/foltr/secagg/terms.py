@@ -1,0 +1,178 @@
+"""What server and clients agree on before any round: terms, registry, and what follows from both.
+
+Terms are the parameters of the sum and of the noise in it, a registry holds the identities. A client never takes these
+from a request: a server that could set the threshold could read every vector. The smallest sum, the threshold and the
+share of noise follow from them (`guaranteed`). All of it, and the digest of the round's ranker, is hashed into the
+context of every key and signature, so that clients who were told different things cannot be summed.
+"""
+
+import math
+import os
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from hashlib import sha256
+from typing import Annotated, Literal, NamedTuple
+
+import msgspec
+import numpy as np
+
+from foltr.errors import SecureAggregationError, SpecError
+from foltr.secagg.certificate import SIGNATURE, needed
+from foltr.secagg.cohort import by_turns, needs_lot, sizes_by_lot
+from foltr.secagg.crypto import label
+from foltr.secagg.graph import COMPLETE, GraphShape, degree_for
+from foltr.secagg.guarantee import FEWEST, Guarantee, colluders_among, guarantee
+from foltr.secagg.ring import Ring, require_range
+from foltr.types import Array
+
+PROTOCOL = "foltr-secagg"
+VERSION = 4
+_NEIGHBOUR_BYTES = 160  # the longest entry is a signed pair of keys
+_DAY = 86_400  # seconds
+Share = Annotated[float, msgspec.Meta(ge=0, lt=1)]
+
+
+class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The same for all clients of a federation."""
+
+    federation: str  # random: `new_federation`
+    length: int  # numbers in a vector
+    bits: Literal[32, 64] = 32
+    fraction: int = 16  # binary digits behind the point
+    clip: float = 1.0  # L2 norm of an update
+    noise_multiplier: float = 0.0  # standard deviation of the noise of all honest shares over the clip; 0: no noise
+    dropouts: Share = 0.1  # of a cohort, at any stages together
+    corrupt: Share = 0.1  # of all registered clients, working for the server
+    failure: Share = 2**-80  # probability that one try of a graph or certificate lets fewer be summed than promised
+    stall: Share = 2**-20  # probability of no sum within the tolerated dropouts
+    cohort: int = 0  # clients that a round asks; 0: all, or halves by turns of more than 1,000
+    stage_seconds: float = 120.0  # the server waits so long for the replies of a stage
+
+    def __post_init__(self) -> None:
+        if len(self.federation) != 32 or not set(self.federation) <= set("0123456789abcdef"):
+            raise SpecError(f"federation={self.federation!r}; use an identifier from secagg.terms.new_federation()")
+        if self.cohort and self.cohort < FEWEST:
+            raise SpecError(f"cohort={self.cohort}; use 0 for all clients, or at least {FEWEST}")
+        if self.length < 1:
+            raise SpecError(f"length={self.length}; a vector has at least one number")
+        if not 0 <= self.fraction < self.bits:
+            raise SpecError(f"fraction={self.fraction}; use 0 to {self.bits - 1} binary digits of {self.bits}")
+        if not (0 < self.clip < math.inf and 0 <= self.noise_multiplier < math.inf):
+            raise SpecError(f"clip={self.clip}, noise_multiplier={self.noise_multiplier}; use finite numbers, clip > 0")
+        if not 0 < self.failure < 1 or not 0 < self.stall < 1:
+            raise SpecError(f"failure={self.failure}, stall={self.stall}; use probabilities between 0 and 1")
+        if not 1 <= self.stage_seconds <= _DAY:
+            raise SpecError(f"stage_seconds={self.stage_seconds}; use 1 second to {_DAY}, a day")
+
+
+def new_federation() -> str:
+    """A random identifier: no message or ledger entry of one federation counts in another."""
+    return os.urandom(16).hex()
+
+
+class Registry(NamedTuple):
+    """Identities: Ed25519 public keys distributed without the server."""
+
+    server: bytes
+    keys: dict[int, bytes]  # by client
+    clients: tuple[int, ...]  # sorted
+    places: dict[int, int]  # of each client in that order
+    digest: bytes  # of all of it
+
+
+def registry(server: bytes, keys: Mapping[int, bytes]) -> Registry:
+    """Refuses two names for one key."""
+    names: dict[bytes, int] = {}
+    for client, key in keys.items():
+        if client < 0:
+            raise SpecError(f"client {client}; use numbers from 0")
+        if key in names or key == server:
+            other = f"client {names[key]}" if key in names else "the server"
+            raise SecureAggregationError(f"client {client} has the identity of {other}; every party needs its own key")
+        names[key] = client
+    clients = tuple(sorted(keys))
+    listed = [part for client in clients for part in (client, keys[client])]
+    digest = sha256(label("registry", server, *listed)).digest()
+    return Registry(server, dict(keys), clients, {client: place for place, client in enumerate(clients)}, digest)
+
+
+def guaranteed(terms: Terms, known: Registry) -> Guarantee:
+    """The sizes of a federation, derived from public numbers alone; refuses terms whose sums could overflow."""
+    size = sizes_by_lot if is_by_lot(terms, known) else guarantee
+    sizes = size(len(known.clients), cohort=terms.cohort, dropouts=terms.dropouts, corrupt=terms.corrupt)
+    require_range(ring_of(terms, sizes), clip=terms.clip, multiplier=terms.noise_multiplier, honest=sizes.honest)
+    return sizes
+
+
+def is_by_lot(terms: Terms, known: Registry) -> bool:
+    """Whether the cohort of a round is drawn (`secagg.draw`) before it begins."""
+    registered = len(known.clients)
+    return needs_lot(registered, colluders_among(registered, terms.corrupt), terms.cohort)
+
+
+def ring_of(terms: Terms, sizes: Guarantee) -> Ring:
+    return Ring(sizes.cohort, terms.bits, terms.fraction)
+
+
+def shape_of(terms: Terms, sizes: Guarantee, members: int) -> GraphShape:
+    """The neighbour graph of a round with so many members."""
+    return degree_for(members, sizes, failure=terms.failure, stall=terms.stall)
+
+
+class Drawn(NamedTuple):
+    """What a draw gives to those who took part in it."""
+
+    seed: bytes  # 32 bytes that nobody chose
+    cohort: frozenset[int]
+
+
+def cohort_of(terms: Terms, known: Registry, round: int, drawn: Drawn | None = None) -> frozenset[int]:
+    """Who is asked in a round: by turns, or as it was drawn."""
+    if is_by_lot(terms, known) != (drawn is not None):
+        raise SpecError(
+            "the cohorts of this federation are drawn by lot; take part in the draw of the round first"
+            if drawn is None
+            else "the cohorts of this federation are not drawn by lot; leave the draw out"
+        )
+    return drawn.cohort if drawn else by_turns(known.digest, known.clients, guaranteed(terms, known).cohort, round)
+
+
+@lru_cache(maxsize=64)
+def most_bytes(terms: Terms, sizes: Guarantee, registered: int) -> int:
+    """No message of a round is longer; checked before it is decoded."""
+    degree = max(min(COMPLETE, sizes.cohort), 2 * shape_of(terms, sizes, sizes.cohort).degree)
+    certificate = sizes.cohort + SIGNATURE * needed(sizes)
+    return 4096 + registered + terms.length * terms.bits // 8 + _NEIGHBOUR_BYTES * degree + certificate
+
+
+def context(terms: Terms, known: Registry, round: int, ranker: bytes, seed: bytes = b"") -> bytes:
+    """Goes into every key and every signature: a message is valid in one round, under one set of terms, one registry,
+    one ranker and one draw. `ranker`: the SHA-256 digest of the round's ranker; `seed`: of the draw. 32 bytes"""
+    if len(ranker) != 32:
+        raise SpecError(f"the digest of a ranker has {len(ranker)} bytes; use the 32 of SHA-256")
+    if not 0 <= round < 2**63:
+        raise SpecError(f"round={round}; use numbers from 0")
+    sizes = guaranteed(terms, known)
+    same = msgspec.convert(msgspec.structs.asdict(terms), Terms)  # a clip of 1 is a clip of 1.0
+    parts = (msgspec.msgpack.encode(same), known.digest, *sizes, round, ranker, seed)
+    return sha256(label(PROTOCOL, VERSION, terms.federation, *parts)).digest()
+
+
+def to_set(clients: Iterable[int], known: Registry) -> bytes:
+    """A set of clients as one bit for each in the registry."""
+    bits = np.zeros(len(known.clients), np.uint8)
+    bits[[known.places[client] for client in clients]] = 1
+    return np.packbits(bits).tobytes()
+
+
+def from_set(bits: bytes, known: Registry) -> Array:
+    """Who of the registry is in a set, [registry] bool; refuses an invalid encoding."""
+    size = len(known.clients)
+    flags = np.unpackbits(np.frombuffer(bits, np.uint8)).astype(bool)
+    if len(bits) != (size + 7) // 8 or flags[size:].any():
+        raise SecureAggregationError(f"a set of clients does not fit the registry of {size}")
+    return flags[:size]
+
+
+def set_of(bits: bytes, known: Registry) -> frozenset[int]:
+    return frozenset(known.clients[place] for place in np.flatnonzero(from_set(bits, known)))
