@@ -288,7 +288,7 @@ def test_the_audit_of_a_setting_says_everything_in_80_columns(make_setting, monk
 def test_two_servers_are_audited_and_other_noise_is_not(make_setting, monkeypatch):
     called = []
     monkeypatch.setattr(release_audit, "audit_path", lambda make, multiplier, **_: called.append((make, multiplier)))
-    audit_releases(make_setting(privacy={"kind": "gaussian", "servers": 2}), 46, seed=1)
+    audit_releases(make_setting(privacy={"kind": "gaussian"}, secagg={"mode": "two-servers"}), 46, seed=1)
     audit_releases(make_setting(privacy={"kind": "gaussian"}), 46, seed=1)
     assert called[0] == (two_servers_path, pytest.approx(called[2][1]))
     assert audit_releases(make_setting(privacy={"kind": "laplace"}), 46, seed=1) == []

@@ -110,7 +110,7 @@ def test_a_transform_sees_deltas_and_the_model_they_are_relative_to():
 def tight(releases, *, budget=1.0, clients=3):
     """A Gaussian mechanism whose budget admits so many releases, and a ledger for these clients."""
     mechanism = Gaussian(budget, releases=releases)
-    return protection_of(mechanism, clients=clients, cohort=None, round_robin=False, rounds=100, parameters=WIDTH)
+    return protection_of(mechanism, clients=clients, cohort=None, max_rounds=100, parameters=WIDTH)
 
 
 def test_a_round_that_the_ledger_refuses_leaves_the_model_and_calls_nobody():
@@ -179,7 +179,7 @@ def test_a_round_is_refused_when_one_of_its_clients_cannot_afford_it():
 def test_what_is_planned_is_what_happens(cohort):
     mechanism = Gaussian(1.0, releases=3)
     schedule = synchronous(9, 1, 12, cohort=cohort, seed=5)
-    protection = protection_of(mechanism, clients=9, cohort=cohort, round_robin=False, rounds=12, parameters=WIDTH)
+    protection = protection_of(mechanism, clients=9, cohort=cohort, max_rounds=12, parameters=WIDTH)
     plan = planned(protection, schedule, 9)
     assert not protection.ledger.counts.any()  # a plan charges nobody
     done = list(rounds_of(Recording([]), schedule, protection=protection))

@@ -34,7 +34,9 @@ SPECS = {
     "min_max": on_clicks(attack="min_max"),
     "sign_flip": on_clicks(attack="sign_flip"),
     "groups, unbounded": on_clicks(federation={"groups": 2, "num_byzantine": 0}, attack="unbounded"),
-    "two servers, executed": on_clicks(privacy={"kind": "gaussian", "servers": 2, "secure_aggregation": "execute"}),
+    "two servers, executed": on_clicks(
+        privacy={"kind": "gaussian", "secure_aggregation": "execute"}, secagg={"mode": "two-servers"}
+    ),
     "fpdgd": on_clicks(privacy={"kind": "fpdgd"}),
     "gaussian": on_clicks(privacy={"kind": "gaussian", "adaptive": 0.5}),
     "laplace": on_clicks(privacy={"kind": "laplace"}),

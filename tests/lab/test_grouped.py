@@ -19,9 +19,9 @@ from foltr.secagg import two_in_process
 from foltr.types import Updates
 
 
-def spec(privacy=None, attack=None, **federation):
+def spec(privacy=None, attack=None, secagg="one-server", **federation):
     shape = {"clients": 12, "interactions": 3, "rounds": 3, **federation}
-    tables = {"data": {"name": "synthetic-mq2007@60", "folds": 1}, "federation": shape}
+    tables = {"data": {"name": "synthetic-mq2007@60", "folds": 1}, "federation": shape, "secagg": {"mode": secagg}}
     return tables | ({"privacy": privacy} if privacy else {}) | ({"attack": attack} if attack else {})
 
 
@@ -78,21 +78,21 @@ def test_one_liar_decides_a_mean_and_not_a_median_of_groups():
 # noise and epsilon of each group
 
 
-@pytest.mark.parametrize("servers", [1, 2])
-def test_each_sum_of_a_group_has_the_noise_of_a_whole_release(servers):
+@pytest.mark.parametrize(("mode", "contributors"), [("one-server", [12, 3]), ("two-servers", [2, 2])])
+def test_each_sum_of_a_group_has_the_noise_of_a_whole_release(mode, contributors):
     """The ledger's event does not depend on the number of groups; its noise is that of one group's sum."""
-    privacy = {"kind": "gaussian", "epsilon": 4.0, "servers": servers}
+    privacy = {"kind": "gaussian", "epsilon": 4.0}
     events = [
         protection_in(task_of(one, load(one.data, 1), 1)[0]).event
-        for one in (setting(spec(privacy, groups=groups)) for groups in (1, 4))
+        for one in (setting(spec(privacy, secagg=mode, groups=groups)) for groups in (1, 4))
     ]
     assert multiplier(events[0]) == multiplier(events[1])
-    assert [event.noise_contributors for event in events] == ([12, 3] if servers == 1 else [2, 2])
+    assert [event.noise_contributors for event in events] == contributors
 
 
 def test_two_servers_add_fresh_noise_to_every_group():
     """Zero updates of 2,000 numbers in 4 groups: each sum has twice the variance of one noise (4.9 deviations)."""
-    one = setting(spec({"kind": "gaussian", "epsilon": 4.0, "servers": 2}, groups=4))
+    one = setting(spec({"kind": "gaussian", "epsilon": 4.0}, secagg="two-servers", groups=4))
     protection = protection_in(task_of(one, load(one.data, 1), 1)[0])
     add_noise = server_noise(protection, seed=1, clients=12, groups=4)
     none = Updates(np.zeros((12, 2000)), np.ones(12), np.arange(12), np.zeros(12, int))
@@ -108,7 +108,7 @@ def test_the_price_of_groups_is_the_root_of_their_number():
     """Mean of group means of zero updates: variance times the number of groups, within 4.9 deviations."""
     found = []
     for groups in (1, 4):
-        one = setting(spec({"kind": "gaussian", "epsilon": 4.0, "servers": 2}, groups=groups))
+        one = setting(spec({"kind": "gaussian", "epsilon": 4.0}, secagg="two-servers", groups=groups))
         protection = protection_in(task_of(one, load(one.data, 1), 1)[0])
         add_noise = server_noise(protection, seed=3, clients=12, groups=groups)
         none = Updates(np.zeros((12, 4000)), np.ones(12), np.arange(12), np.zeros(12, int))
@@ -126,7 +126,9 @@ def test_executed_sums_of_two_servers_are_the_simulated_ones(groups, monkeypatch
     calls, real = [], two_in_process.two_server_sum
     monkeypatch.setattr(two_in_process, "two_server_sum", lambda rows: calls.append(len(rows)) or real(rows))
     simulated, executed = (
-        trained(spec({"kind": "gaussian", "epsilon": 4.0, "servers": 2, "secure_aggregation": how}, groups=groups))
+        trained(
+            spec({"kind": "gaussian", "epsilon": 4.0, "secure_aggregation": how}, secagg="two-servers", groups=groups)
+        )
         for how in (True, "execute")
     )
     assert executed == pytest.approx(simulated, abs=1e-7)
@@ -143,7 +145,7 @@ def test_executed_sums_of_two_servers_are_the_simulated_ones(groups, monkeypatch
         (spec(groups=4, aggregator="median", num_byzantine=2), "use 0 to 1"),
         (spec({"kind": "gaussian"}, aggregator="median"), r"use fedavg, federation\.groups"),
         (spec({"kind": "gaussian", "corrupt": 0.25}, groups=4), "no honest noise is left"),
-        (spec({"kind": "gaussian", "servers": 2, "secure_aggregation": False}), "servers = 2 goes with"),
+        (spec({"kind": "gaussian", "secure_aggregation": False}, secagg="two-servers"), '"two-servers" goes with'),
     ],
 )
 def test_groups_that_cannot_be_are_refused(content, says):

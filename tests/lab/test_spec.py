@@ -57,6 +57,7 @@ def test_a_spec_that_only_names_its_data_is_fpdgd_without_privacy_as_published()
         },
         "privacy": {"kind": "none"},
         "runs": {"seeds": 1, "first_seed": 1, "evaluate_every": None},
+        "secagg": {"mode": "one-server"},
         "partition": {"kind": "none"},
         "sharing": {"fraction": 0.0, "warm_up": 0},
         "personal": {"kind": "none"},

@@ -6,7 +6,7 @@ import pytest
 
 from foltr.errors import SpecError
 from foltr.lab.spec.parse import setting
-from foltr.lab.spec.renamed import INVERTED, KEYS, VALUES
+from foltr.lab.spec.renamed import KEYS, OTHER_VALUES, VALUES
 from foltr.lab.spec.setting import resolved
 
 DATA = {"name": "synthetic-mq2007@60"}
@@ -21,6 +21,7 @@ KIND_OF = {
     "privacy.present": "gaussian",
     "privacy.min_participation": "gaussian",
     "privacy.dropouts": "gaussian",
+    "privacy.servers": "gaussian",
     "privacy.trust": "gaussian",
     "attack.attackers": "lie",
     "silo.gone": "retrieval",
@@ -41,8 +42,8 @@ def old_spec(key, value):
 @pytest.mark.parametrize(("old", "new"), KEYS.items())
 def test_a_key_of_an_older_version_is_refused_with_its_new_name(old, new):
     value = {} if "." not in old else 1
-    what = "and states who may be missing; use 1 minus its value" if old in INVERTED else "; rename it"
-    says = f"spec: {old} is now called {new}{'' if what[0] == ';' else ' '}{what}"
+    what = f" {OTHER_VALUES[old]}" if old in OTHER_VALUES else "; rename it"
+    says = f"spec: {old} is now called {new}{what}"
     with pytest.raises(SpecError, match=f"^{re.escape(says)}$"):
         setting(old_spec(old, value))
 

@@ -25,6 +25,7 @@ from foltr.secagg.guarantee import guarantee
 from foltr.secagg.ring import Ring
 
 DELTA, RELEASES = 1e-5, 20
+TWO = {"secagg": {"mode": "two-servers"}}
 
 
 def profile(mu, target):
@@ -103,7 +104,7 @@ def test_a_spec_that_assumes_nobody_corrupt_still_meets_one_colluder():
 
 
 def test_two_servers_keep_the_figure_against_one_that_lies_and_any_number_of_clients():
-    found = card({"servers": 2, "corrupt": 0.3, "dropouts": 0.3})
+    found = card({"corrupt": 0.3, "dropouts": 0.3}, **TWO)
     assert against(found, "malicious-pair")["epsilon"] == pytest.approx(1.0, rel=3e-3)
     assert against(found, "recipients")["epsilon"] == pytest.approx(epsilon_of(MU / math.sqrt(2)), rel=3e-3)
     assert against(found, "both-servers")["epsilon"] == "infinite"
@@ -111,7 +112,7 @@ def test_two_servers_keep_the_figure_against_one_that_lies_and_any_number_of_cli
 
 def test_with_two_servers_removal_equals_zero_out():
     """The servers' noise does not depend on who is there: with 10 clients one server's figure is 13, two have none."""
-    one, two = (card({"servers": servers}, clients=10) for servers in (1, 2))
+    one, two = (card(clients=10, **mode) for mode in ({}, TWO))
     assert one["removal"] == pytest.approx(13.0, rel=0.01)
     assert two["removal"] is None
     assert any("removal equals zero-out" in said for said in two["sentences"])
@@ -119,7 +120,7 @@ def test_with_two_servers_removal_equals_zero_out():
 
 def test_attackers_take_no_noise_from_two_servers():
     attack = {"kind": "lie", "num_attackers": 3}
-    assert card({"servers": 2}, clients=10, attack=attack)["run"] == card({"servers": 2}, clients=10)["run"]
+    assert card(clients=10, attack=attack, **TWO)["run"] == card(clients=10, **TWO)["run"]
     assert card(clients=10, attack=attack)["run"]["epsilon"] == pytest.approx(
         epsilon_of(MU * math.sqrt(10 / 7)), rel=3e-3
     )
@@ -259,12 +260,12 @@ def test_the_bit_of_a_zero_update_is_noise_around_zero():
         assert abs(np.mean(bits)) < 4.5 / math.sqrt(400)
 
 
-@pytest.mark.parametrize("more", [{"trust": "local"}, {"servers": 2}])
-def test_an_adaptive_clip_needs_shares_of_a_sum(more):
+@pytest.mark.parametrize(("trust", "mode"), [("local", "one-server"), ("sum", "two-servers")])
+def test_an_adaptive_clip_needs_shares_of_a_sum(trust, mode):
     with pytest.raises(SpecError, match="adaptive"):
-        card({"adaptive": 0.5, **more}, clients=10)
+        card({"adaptive": 0.5, "trust": trust}, clients=10, secagg={"mode": mode})
     with pytest.raises(SpecError, match="adaptive"):
-        Gaussian(adaptive=0.5, **more).event(ReleaseContext(10, 1, 3))
+        Gaussian(adaptive=0.5, trust=trust).event(ReleaseContext(10, 1, 3, secagg_mode=mode))
 
 
 def test_shared_queries_are_on_the_card():

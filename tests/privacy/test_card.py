@@ -53,7 +53,7 @@ KINDS = {
     "laplace": ({"kind": "laplace"}, {}),
     "local": ({"kind": "gaussian", "trust": "local"}, {}),
     "local laplace": ({"kind": "laplace", "trust": "local"}, {}),
-    "two servers": ({"kind": "gaussian", "servers": 2}, {}),
+    "two servers": ({"kind": "gaussian"}, {"secagg": {"mode": "two-servers"}}),
 }
 
 

@@ -19,9 +19,10 @@ from foltr.privacy.mechanisms import Gaussian, Laplace
 
 def releases_of(mechanism, *, clients, cohort, round_robin, rounds, parameters=3, seed=7):
     """What the ledger says of a whole federation."""
-    shape = {"cohort": cohort, "round_robin": round_robin}
-    protection = protection_of(mechanism, clients=clients, rounds=rounds, parameters=parameters, **shape)
-    return planned(protection, synchronous(clients, 1, rounds, seed=seed, **shape), clients)
+    most = max_participation(clients, cohort, round_robin=round_robin, rounds=rounds)
+    protection = protection_of(mechanism, clients=clients, cohort=cohort, max_rounds=most, parameters=parameters)
+    schedule = synchronous(clients, 1, rounds, cohort=cohort, round_robin=round_robin, seed=seed)
+    return planned(protection, schedule, clients)
 
 
 def counted(clients, cohort, *, round_robin, rounds, seed=1):

@@ -101,7 +101,8 @@ def test_noise_is_sized_for_those_who_are_sure_to_be_there():
     )
     assert noise_contributors(Gaussian(dropouts=0.99), ReleaseContext(10, 1, 1)) == 1
     assert noise_contributors(Gaussian(trust="local"), thousand) == 1
-    assert noise_contributors(Gaussian(servers=2, corrupt=0.9, dropouts=0.9), thousand) == 2
+    two_servers = thousand._replace(secagg_mode="two-servers")
+    assert Gaussian(corrupt=0.9, dropouts=0.9).event(two_servers).noise_contributors == 2
 
 
 @given(st.integers(3, 1000), st.floats(0, 0.4), st.floats(1e-3, 0.4))

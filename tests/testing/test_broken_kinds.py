@@ -9,7 +9,7 @@ from foltr.clicks import ClickModel, ClickTable, Users
 from foltr.lab.data.partition import Quantity
 from foltr.learners.foltr_es import FoltrEs
 from foltr.learners.pdgd import Pdgd, PdgdState
-from foltr.privacy.events import Event
+from foltr.privacy.events import Event, noise_by_servers
 from foltr.privacy.mechanisms import Gaussian, NoPrivacy, RandomizedResponse
 from foltr.rankers import Linear
 from foltr.testing import check_click_model, check_learner, check_mechanism, check_partition, check_ranker
@@ -263,6 +263,24 @@ def next_of_forgetful(self, state, extra, context):
 def test_a_broken_law_of_mechanisms_is_named(changed, law):
     changed = {"event": lambda self, context: L2, "protect": protect, **changed}
     refused(check_mechanism, broken(GAUSSIAN, **changed), law)
+
+
+def for_two_servers(self, context):
+    return noise_by_servers(L2) if context.secagg_mode == "two-servers" else L2
+
+
+@pytest.mark.parametrize(
+    ("changed", "law"),
+    [
+        ({"secagg_modes": ("three-servers",)}, "secagg_modes = .*; use some of one-server, two-servers"),
+        ({"event": lambda self, context: L2}, '"Broken" states an event that does not fit secagg.mode = "two-servers"'),
+        ({"event": lambda self, context: None}, 'does not fit secagg.mode = "two-servers"'),
+        ({"event": lambda self, context: noise_by_servers(L2)}, 'does not fit secagg.mode = "one-server"'),
+        ({"event": for_two_servers}, "two servers add the noise, but other draws give other values"),
+    ],
+)
+def test_a_mechanism_that_declares_a_mode_and_does_not_keep_to_it_is_named(changed, law):
+    refused(check_mechanism, broken(GAUSSIAN, **{"protect": protect, **changed}), law)
 
 
 def needing_positions(self, outcome, outcomes, event, draws):

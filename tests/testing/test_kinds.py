@@ -24,7 +24,6 @@ VARIANTS = {
         {"adaptive": 0.5},
         {"trust": "local"},
         {"dropouts": 0.5, "releases": 2},
-        {"servers": 2},
     ],
     ("mechanism", "laplace"): [{"trust": "local"}, {"secure_aggregation": False}],
     ("partition", "intents"): [{"iid": True, "tested_on": "intents"}, {"shuffled": False, "amounts": (2, 4, 6, 8)}],

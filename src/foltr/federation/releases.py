@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from foltr.errors import SpecError
 from foltr.federation.round import Protection, admit
-from foltr.federation.schedule import Schedule, max_participation
+from foltr.federation.schedule import Schedule
 from foltr.privacy import ledger as ledgers
-from foltr.privacy.events import Event
-from foltr.privacy.mechanisms import ReleaseContext
+from foltr.privacy.events import SERVERS, Event
+from foltr.privacy.mechanisms import ReleaseContext, SecAggMode
 from foltr.types import Array
 
 DELTA = 1e-5  # of ledgers whose mechanism states none
@@ -25,23 +26,65 @@ class Releases(NamedTuple):
 
 
 def protection_of(
-    mechanism: Any, *, clients: int, cohort: int | None, round_robin: bool, rounds: int, parameters: int,
-    outcomes: int = 0, groups: int = 1,
+    mechanism: Any, *, clients: int, cohort: int | None, max_rounds: int, parameters: int, outcomes: int = 0,
+    groups: int = 1, secagg_mode: SecAggMode = "one-server",
 ) -> Protection:  # fmt: skip
     """The mechanism with its event and an empty ledger; noise is calibrated to the releases of one user.
 
+    `max_rounds`: that one client may take part in (`schedule.max_participation`); a mechanism may allow fewer.
     With `groups` every round has as many releases, each of other clients, and noise for the smallest group: a client is
     charged for the sum of its own group only.
     """
-    participation = max_participation(clients, cohort, round_robin=round_robin, rounds=rounds)
-    releases = getattr(mechanism, "releases", None) or participation
-    context = ReleaseContext((cohort or clients) // groups, releases, parameters, outcomes, clients)
-    event = mechanism.event(context)
+    releases = getattr(mechanism, "releases", None) or max_rounds
+    context = ReleaseContext((cohort or clients) // groups, releases, parameters, outcomes, clients, secagg_mode)
+    event = release_event(mechanism, context)
     if event is None:
         return Protection(mechanism, context=context)
     budget = getattr(mechanism, "epsilon", None) if hasattr(mechanism, "releases") else None
     ledger = ledgers.begin(clients, delta=getattr(mechanism, "delta", DELTA), budget=budget, events=(event,))
     return Protection(mechanism, event, ledger, context)
+
+
+def release_event(mechanism: Any, context: ReleaseContext) -> Event | None:
+    """What `mechanism.event` states; refused where the mechanism does not work in the context's mode.
+
+    With two servers the noise is Gaussian, and nobody but the servers adds any: a mechanism has to declare that it
+    leaves the noise to them, and its event has to say the same.
+    """
+    check_secagg_mode(mechanism, context.secagg_mode)
+    event: Event | None = mechanism.event(context)
+    if context.secagg_mode == "two-servers":
+        wanted, why = ("gaussian", "servers", SERVERS), "two servers add Gaussian noise, each enough"
+        fits = event is not None and (event.mechanism, event.noise_by, event.noise_contributors) == wanted
+    else:
+        why, fits = "clients add the noise", event is None or event.noise_by == "clients"
+    if not fits:
+        raise SpecError(
+            f'privacy.kind = "{_name(mechanism)}" states an event that does not fit secagg.mode = '
+            f'"{context.secagg_mode}", where {why}; see foltr.privacy.events.noise_by_servers'
+        )
+    return event
+
+
+def check_secagg_mode(mechanism: Any, mode: SecAggMode) -> None:
+    """Refuses a mode that the mechanism does not declare."""
+    modes = secagg_modes(mechanism)
+    if mode not in modes:
+        known = " or ".join(f'"{one}"' for one in modes)
+        raise SpecError(
+            f'secagg.mode = "{mode}": privacy.kind = "{_name(mechanism)}" works with {known} only; '
+            f'use that mode, or privacy.kind = "gaussian", which works with both'
+        )
+
+
+def secagg_modes(mechanism: Any) -> tuple[SecAggMode, ...]:
+    """The declared modes; a mechanism that declares none knows of one server only."""
+    return getattr(mechanism, "secagg_modes", ("one-server",))
+
+
+def _name(mechanism: Any) -> str:
+    """As a spec names it; the class of one that stands in no spec."""
+    return str(getattr(getattr(mechanism, "__struct_config__", None), "tag", type(mechanism).__name__))
 
 
 def planned(protection: Protection, schedule: Schedule, clients: int) -> Releases:

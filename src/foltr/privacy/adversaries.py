@@ -111,7 +111,7 @@ def of_release(privacy: Any, event: Event, about: Circumstances, delta: float, w
 
     if is_local(event):
         known = [row("recipients", event), row("server-local", event), row("malicious-local", event)]
-    elif getattr(privacy, "servers", 1) == 2:
+    elif event.noise_by == "servers":
         known = [
             row("recipients", with_shares(event, event.noise_contributors)),
             row("server-pair", event), row("malicious-pair", event),
@@ -175,9 +175,9 @@ def composed_epsilon(event: Event, times: int, delta: float) -> float | None:
     return accounting.epsilon({event: times}, delta).epsilon
 
 
-def noise_shares(privacy: Any, event: Event, about: Circumstances, delta: float) -> dict[str, Any] | None:
-    """The noise shares present, and the epsilon of the run with fewer contributors in every round."""
-    if is_local(event) or getattr(privacy, "servers", 1) == 2:
+def noise_shares(event: Event, about: Circumstances, delta: float) -> dict[str, Any] | None:
+    """The clients' noise shares present, and the epsilon of the run with fewer contributors in every round."""
+    if is_local(event) or event.noise_by == "servers":
         return None
     counts = [math.floor(share * about.taking_part) for share in _FEWER]
     fewer = [reported(composed_epsilon(with_present(event, there), about.max_rounds, delta)) for there in counts]

@@ -51,13 +51,29 @@ _SMALLEST_SUM = (
     "colluders."
 )
 SECURE_SUMS = {
-    True: f"Secure aggregation is simulated: the lab adds plain updates as if the protocol had run. {_SMALLEST_SUM}",
-    "execute": f"The secure aggregation protocol ran, with server and clients in one process. {_SMALLEST_SUM}",
+    True: (
+        'Secure aggregation with one server (secagg.mode = "one-server") is simulated: the lab adds plain updates as '
+        f"if the protocol had run. {_SMALLEST_SUM}"
+    ),
+    "execute": (
+        'The protocol of secure aggregation with one server (secagg.mode = "one-server") ran, with server and clients '
+        f"in one process. {_SMALLEST_SUM}"
+    ),
 }
-TWO_SERVERS = (
-    "Two servers are simulated: each would add all of the noise to its sum of shares. The figures need servers that do "
-    "not collude; they depend on no dropout, colluding client or registration, and removal equals zero-out."
+_TWO_SERVERS = (
+    "The figures need servers that do not collude; they depend on no dropout, colluding client or registration, and "
+    "removal equals zero-out."
 )
+TWO_SERVERS = {
+    True: (
+        'Secure aggregation with two servers (secagg.mode = "two-servers") is simulated: the lab adds plain updates '
+        f"and the noise of both servers, each all of it. {_TWO_SERVERS}"
+    ),
+    "execute": (
+        'The protocol of secure aggregation with two servers (secagg.mode = "two-servers") ran, with servers and '
+        f"clients in one process; the noise of both servers, each all of it, was added by the lab. {_TWO_SERVERS}"
+    ),
+}
 
 
 def card(privacy: Any, event: Event | None, about: Circumstances, *, delta: float | None = None) -> dict[str, Any]:
@@ -71,12 +87,12 @@ def card(privacy: Any, event: Event | None, about: Circumstances, *, delta: floa
         found |= {"adversaries": without_mechanism(about, known=kind == "none"), "shares": None}
     else:
         found |= _figures(event, about, delta)
-        if getattr(privacy, "servers", 1) == 2:  # both halves of a message together carry no noise
+        if event.noise_by == "servers":  # both halves of a message together carry no noise
             found["message"] = {"epsilon": INFINITE, "delta": delta}
         if kind == "fpdgd":
             found |= {"clip": privacy.clip, "parameters": event.parameters}
         found["adversaries"] = of_release(privacy, event, about, delta, found["run"]["epsilon"])
-        found |= {"shares": noise_shares(privacy, event, about, delta), **_other_units(privacy, event, about, found)}
+        found |= {"shares": noise_shares(event, about, delta), **_other_units(event, about, found)}
     found |= {"visible": _visible(about), "notes": _notes(privacy, event, about), "simulated": about.lab}
     found["amplification"] = AMPLIFICATION if event is not None and about.sampled else None
     return found | {"sentences": _sentences(found)}
@@ -172,14 +188,14 @@ def _run(event: Event, times: int, delta: float) -> dict[str, Any]:
     }
 
 
-def _other_units(privacy: Any, event: Event, about: Circumstances, figures: dict[str, Any]) -> dict[str, Any]:
+def _other_units(event: Event, about: Circumstances, figures: dict[str, Any]) -> dict[str, Any]:
     """Of user-level DP: the epsilon of a person with two nodes, and of literal removal where it differs."""
     if event.unit != "user" or event.adjacency != "zero-out" or not about.max_rounds:
         return {}
     delta, times, zeroed = figures["delta"], about.max_rounds, figures["run"]["epsilon"]
     twice = composed_epsilon(msgspec.structs.replace(event, bound=2 * event.bound), times, delta)
     found: dict[str, Any] = {"two_nodes": reported(twice), "removal": None}
-    shared = not is_local(event) and getattr(privacy, "servers", 1) == 1
+    shared = not is_local(event) and event.noise_by == "clients"
     if shared and "gaussian" in event.mechanism and isinstance(zeroed, float):
         removed = accounting.removal_epsilon(event, times, delta)
         found["removal"] = reported(removed) if removed > _DIFFERS * zeroed else None
@@ -206,9 +222,9 @@ def _notes(privacy: Any, event: Event | None, about: Circumstances) -> list[str]
     """How a run of the lab differs from a release."""
     if not about.lab or kind_of(privacy) == "none":
         return []
-    if getattr(privacy, "servers", 1) == 2:
-        return [SEEDED, TWO_SERVERS]
     secure = getattr(privacy, "secure_aggregation", False)
+    if event and event.noise_by == "servers":
+        return [SEEDED, TWO_SERVERS[secure or True]]
     if not secure or (event and is_local(event)):
         return [SEEDED]
     return [SEEDED, SECURE_SUMS[secure].format(

@@ -1,8 +1,8 @@
 """Privacy events: a mechanism states with every release what it guarantees.
 
 An event states the noise, the bound on the difference between neighbouring datasets with its norm, the norm that was
-clipped, the number of noise contributors, and the adversaries it holds against. Epsilon follows from it: `ledger`
-computes it in closed form, `accounting` by numerical composition.
+clipped, who adds the noise and how many of them, and the adversaries it holds against. Epsilon follows from it:
+`ledger` computes it in closed form, `accounting` by numerical composition.
 
 Units: `user`, all interactions on one node (a person with two nodes is two users, and the bound of one does not cover
 both); `interaction`, one search with its clicks; `word`, one term of a text.
@@ -28,10 +28,12 @@ Norm = Literal["l1", "l2", "outcome"]
 Unit = Literal["user", "interaction", "word"]
 Adjacency = Literal["zero-out", "replace"]
 Adversary = Literal["recipients", "server", "malicious"]
+NoiseBy = Literal["clients", "servers"]
 
 EVERYBODY: tuple[Adversary, ...] = ("recipients", "server", "malicious")
 FOLLOWERS: tuple[Adversary, ...] = ("recipients", "server")  # who keep to the protocol
 RECIPIENTS: tuple[Adversary, ...] = ("recipients",)
+SERVERS = 2  # that add noise where clients do not
 NORMS: dict[str, Norm] = {  # in which each mechanism hides differences
     "gaussian": "l2",
     "discrete-gaussian": "l2",
@@ -56,11 +58,12 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unit: Unit = "user"
     adjacency: Adjacency = "zero-out"
     against: tuple[Adversary, ...] = EVERYBODY
-    noise_contributors: Count = 1  # clients, or servers, that the noise was calibrated for
+    noise_contributors: Count = 1  # clients or servers (`noise_by`) that the noise was calibrated for
     present: Annotated[int, msgspec.Meta(ge=0)] = 1  # of whom noise is in the release; more than asked for add nothing
     parameters: Count = 1
     outcomes: Annotated[int, msgspec.Meta(ge=0)] = 0  # a randomised response chooses among
     colluders: Annotated[int, msgspec.Meta(ge=0)] = 0  # clients that may work for a malicious server
+    noise_by: NoiseBy = "clients"  # servers: each of two adds enough. Ledgers of older versions do not have the field
 
 
 def with_present(event: Event, present: int) -> Event:
@@ -74,6 +77,17 @@ def with_shares(event: Event, shares: int) -> Event:
         return with_present(event, max(0, shares))
     noise = event.noise * math.sqrt(shares / event.noise_contributors)
     return msgspec.structs.replace(event, noise=noise, noise_contributors=shares, present=shares)
+
+
+def noise_by_servers(event: Event) -> Event:
+    """The event of a sum to which each of two servers adds the noise that this event states.
+
+    One of them may be the adversary, who subtracts its own: the noise of the other is what counts.
+    """
+    return msgspec.structs.replace(
+        event, noise=event.noise * math.sqrt(SERVERS), noise_contributors=SERVERS, present=1, against=EVERYBODY,
+        noise_by="servers",
+    )  # fmt: skip
 
 
 def one_share(event: Event) -> Event:

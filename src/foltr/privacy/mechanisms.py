@@ -3,10 +3,12 @@
 Sources: S0 Algorithm 3 and equations 13-16 (FPDGD), S1 section 3.3 (randomised response); Abadi et al. 2016 and McMahan
 et al. 2018 (clipped updates with Gaussian noise), Andrew et al. 2021 (the clip follows a quantile).
 
-A mechanism is a struct with four functions and a trait:
+A mechanism is a struct with four functions and traits:
 
     acts_on      "delta": `protect` gets the vector that a client would send; "outcome": the number of an outcome of one
                  interaction, before it enters an objective; "nothing": nothing is protected
+    secagg_modes the modes of secure aggregation that it works with (`secagg.mode` of a spec); "one-server" only where
+                 it declares none
     project      parameters after every local step
     event        the privacy event of one release in this federation
     protect      (values, state, event, draws) -> the protected values
@@ -17,8 +19,9 @@ Gamma(1/n, Delta/epsilon) - Gamma(1/n, Delta/epsilon), n shares of which add up 
 Gaussian, Laplace: the delta is clipped, in L2 or L1, and gets a share of noise. Shares are sized for the honest clients
 that are in every sum: the participants less `dropouts` of them and less `corrupt` of ALL clients, whose noise a
 malicious server knows. Their epsilon is that of a user over the whole run, for zero-out adjacency: the user's update is
-replaced by zero, and the device still adds its noise. With two servers (`servers = 2`) clients add no noise, each
-server adds all of it, and neither dropouts nor corrupt clients matter.
+replaced by zero, and the device still adds its noise. With `secagg.mode = "two-servers"` clients add no noise, each of
+two servers that do not collude adds all of it, and neither dropouts nor corrupt clients matter; this works for Gaussian
+noise, and the event says so (`noise_by`).
 
 Differs from the paper: FPDGD's clip radius is Delta (`clip = "delta"`, the authors' program, which reproduces their
 Table 2); the paper's text says Delta / 2 (`clip = "half-delta"`). The share of clients within an adaptive clip is
@@ -34,7 +37,15 @@ import numpy as np
 
 from foltr.errors import SpecError
 from foltr.privacy.calibration import laplace_scale, next_clip, noise_multiplier, split_multiplier
-from foltr.privacy.events import EVERYBODY, FOLLOWERS, RECIPIENTS, Adversary, Event, pure_epsilon
+from foltr.privacy.events import (
+    EVERYBODY,
+    FOLLOWERS,
+    RECIPIENTS,
+    Adversary,
+    Event,
+    noise_by_servers,
+    pure_epsilon,
+)
 from foltr.privacy.noise import gamma_share, gaussian_share
 from foltr.types import Array
 
@@ -43,6 +54,7 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 Fraction = Annotated[float, msgspec.Meta(gt=0, le=1)]
 Lost = Annotated[float, msgspec.Meta(ge=0, lt=1)]  # fraction of clients
 SecureAggregation = bool | Literal["execute"]  # True: sums are simulated; "execute": the protocol runs in the process
+SecAggMode = Literal["one-server", "two-servers"]
 _ROUNDING = 1e-9  # a tenth of 1,000 is 100 in spite of rounding
 
 
@@ -54,6 +66,7 @@ class ReleaseContext(NamedTuple):
     parameters: int
     outcomes: int = 0  # of one interaction, where messages are objectives
     clients: int = 0  # of the federation, of whom some may be corrupt; 0: the participants are all
+    secagg_mode: SecAggMode = "one-server"  # two-servers: the servers add the noise
 
 
 class NoPrivacy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="none"):
@@ -167,13 +180,13 @@ class Gaussian(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
     releases: Count | None = None  # that a user may take part in; None: as many as the schedule needs
     dropouts: Lost = 0.0  # of the participants of a round
     corrupt: Lost = 0.0  # of all clients: they work for a malicious server
-    servers: Literal[1, 2] = 1  # 2: each server adds all of the noise, and they do not collude
     trust: Literal["sum", "local"] = "sum"  # local: every message carries the whole noise (local privacy)
     secure_aggregation: SecureAggregation = True  # the server sees sums only
     adaptive: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0  # quantile of norms that the clip follows; 0: fixed
 
     acts_on: ClassVar[str] = "delta"
     equal_weights: ClassVar[bool] = True  # how often a person searched is not told
+    secagg_modes: ClassVar[tuple[SecAggMode, ...]] = ("one-server", "two-servers")
 
     def init_state(self) -> float:
         return self.clip
@@ -182,15 +195,22 @@ class Gaussian(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
         return parameters
 
     def event(self, context: ReleaseContext) -> Event:
-        if self.adaptive and (self.trust == "local" or self.servers == 2):
-            raise SpecError('privacy.adaptive needs noise in shares of a sum; use 0, or trust = "sum" and one server')
+        two = context.secagg_mode == "two-servers"
+        if two and (self.trust == "local" or not self.secure_aggregation or self.adaptive):
+            raise SpecError(
+                'secagg.mode = "two-servers" goes with privacy.trust = "sum", privacy.secure_aggregation = true or '
+                '"execute", and privacy.adaptive = 0'
+            )
+        if self.adaptive and self.trust == "local":
+            raise SpecError('privacy.adaptive needs noise in shares of a sum; use 0, or trust = "sum"')
         stddev = noise_multiplier(self.epsilon, self.delta, context.releases) * self.clip
-        return _shared_noise(self, Event("gaussian", "l2", self.clip, "l2", stddev), context)
+        event = Event("gaussian", "l2", self.clip, "l2", stddev)
+        return _servers_noise(self, event, context) if two else _shared_noise(self, event, context)
 
     def protect(self, values: Array, state: float, event: Event, draws: Any) -> Array:
         """Clipped to the round's clip, with noise in proportion; an adaptive clip appends one noisy bit."""
         clipped, norm = clipped_to(values, clip=state, norm="l2")
-        if self.servers == 2:
+        if event.noise_by == "servers":
             return clipped
         multiplier, contributors = event.noise / event.bound, event.noise_contributors
         if not self.adaptive:
@@ -223,7 +243,6 @@ class Laplace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
     equal_weights: ClassVar[bool] = True  # how often a person searched is not told
     delta: ClassVar[float] = 0.0
     adaptive: ClassVar[float] = 0.0
-    servers: ClassVar[int] = 1
 
     def init_state(self) -> float:
         return self.clip
@@ -248,11 +267,9 @@ UserLevelDP = Gaussian | Laplace
 
 
 def noise_contributors(mechanism: UserLevelDP, context: ReleaseContext) -> int:
-    """How many shares add up to the noise: those of the honest clients in every sum; one with local privacy."""
+    """How many clients' shares add up to the noise: the honest ones in every sum; one with local privacy."""
     if mechanism.trust == "local":
         return 1
-    if mechanism.servers == 2:
-        return 2
     participants, (survivors, colluders) = context.participants, survivors_and_colluders(mechanism, context)
     if survivors - colluders < 1:
         raise SpecError(
@@ -273,15 +290,19 @@ def survivors_and_colluders(mechanism: UserLevelDP, context: ReleaseContext) -> 
 
 def _shared_noise(mechanism: UserLevelDP, event: Event, context: ReleaseContext) -> Event:
     contributors, colluders = noise_contributors(mechanism, context), survivors_and_colluders(mechanism, context)[1]
-    local, two = mechanism.trust == "local", mechanism.servers == 2
+    local = mechanism.trust == "local"
     against: tuple[Adversary, ...] = RECIPIENTS
     if local or mechanism.secure_aggregation:
-        against = EVERYBODY if local or two or colluders else FOLLOWERS
+        against = EVERYBODY if local or colluders else FOLLOWERS
     return msgspec.structs.replace(
-        event, against=against, noise=event.noise * math.sqrt(2) if two else event.noise,
-        noise_contributors=contributors, present=1 if local or two else context.participants,
+        event, against=against, noise_contributors=contributors, present=1 if local else context.participants,
         parameters=context.parameters, colluders=colluders,
     )  # fmt: skip
+
+
+def _servers_noise(mechanism: Gaussian, event: Event, context: ReleaseContext) -> Event:
+    colluders = survivors_and_colluders(mechanism, context)[1]
+    return msgspec.structs.replace(noise_by_servers(event), parameters=context.parameters, colluders=colluders)
 
 
 def bit_of(norm: float, clip: float) -> float:

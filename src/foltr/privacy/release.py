@@ -20,13 +20,12 @@ import numpy as np
 from foltr.errors import SpecError
 from foltr.privacy import ledger
 from foltr.privacy.calibration import noise_multiplier
-from foltr.privacy.events import EVERYBODY, Event, unproved
+from foltr.privacy.events import EVERYBODY, SERVERS, Event, unproved
 from foltr.privacy.noise import discrete_gaussian, noise_in_ring, share_variance
 from foltr.secagg.guarantee import Guarantee
 from foltr.secagg.ring import Ring, encode
 from foltr.types import Array
 
-SERVERS = 2
 _SHRINK = 1 - 2.0**-20
 _FINER = 1e-4  # relative accuracy of a multiplier that a coarse ring makes larger
 
@@ -62,7 +61,7 @@ def release_to_servers(update: Array, *, clip: float, multiplier: float, ring: R
     bound = _steps(clip, ring)
     total = math.sqrt(share_variance(_variance(multiplier, bound), 1) * SERVERS)
     event = _proved(Event("discrete-gaussian", "l2", bound, "l2", total, against=EVERYBODY, parameters=len(update),
-                          noise_contributors=SERVERS, present=1))  # fmt: skip
+                          noise_contributors=SERVERS, present=1, noise_by="servers"))  # fmt: skip
     return _bounded(update, clip, bound, ring), event
 
 

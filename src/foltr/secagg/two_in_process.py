@@ -1,4 +1,4 @@
-"""Clients and both aggregators in one process: for tests, benchmarks and runs with `servers = 2`.
+"""Clients and both aggregators in one process: for tests, benchmarks and runs with `secagg.mode = "two-servers"`.
 
 `two_server_sum` runs the whole protocol, keys and shares from the operating system, and returns the sum of the rows.
 `run_round` runs two aggregators on given contributions.

@@ -4,21 +4,24 @@ A suite cannot tell whether noise is large enough for what an event states. It t
 for, and whether there is any noise behind it.
 """
 
+import itertools
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from foltr.errors import PrivacyError
+from foltr.errors import PrivacyError, SpecError
+from foltr.federation.releases import release_event, secagg_modes
 from foltr.privacy.events import Event, check_composable
-from foltr.privacy.mechanisms import ReleaseContext
+from foltr.privacy.mechanisms import ReleaseContext, SecAggMode
 from foltr.privacy.noise import SystemStream
 from foltr.rng import Stream, stream
 from foltr.testing.laws import array_of, attempt, copies, demand, demand_unchanged
 from foltr.types import Array
 
 _ACTS_ON = ("delta", "outcome", "nothing")
+_MODES = get_args(SecAggMode)
 _SIZES = (1, 5, 46)  # parameters
 _OUTCOMES = (2, 11, 1024)
 _TRIES = 20
@@ -36,6 +39,8 @@ def check_mechanism(kind: type, **parameters: Any) -> None:
     mechanism = kind(**parameters)
     acts_on = getattr(mechanism, "acts_on", None)
     demand(acts_on in _ACTS_ON, mechanism, f"acts_on = {acts_on!r}; use one of {', '.join(_ACTS_ON)}")
+    modes = secagg_modes(mechanism)
+    demand({*modes} <= {*_MODES}, mechanism, f"secagg_modes = {modes!r}; use some of {', '.join(_MODES)}")
     for case in _cases(mechanism):
         _projects_parameters(mechanism, case)
         if acts_on == "outcome":
@@ -45,15 +50,21 @@ def check_mechanism(kind: type, **parameters: Any) -> None:
             _is_repeatable(mechanism, case)
             _appends_as_much_to_every_delta(mechanism, case)
             _adds_the_noise_it_states(mechanism, case)
+            _leaves_the_noise_to_two_servers(mechanism, case)
             _goes_on_from_its_next_state(mechanism, case)
 
 
 def _cases(mechanism: Any) -> Iterator[Case]:
-    """Federations of one and of ten; deltas short and long."""
-    for size in _SIZES:
+    """Federations of one and of ten, in every mode that the mechanism declares; deltas short and long."""
+    for mode, size in itertools.product(secagg_modes(mechanism), _SIZES):
         for participants, outcomes in zip((1, 10, 10), _OUTCOMES, strict=True):
-            context = ReleaseContext(participants, releases=3, parameters=size, outcomes=outcomes)
-            event = _event(mechanism, context)
+            context = ReleaseContext(participants, 3, size, outcomes, secagg_mode=mode)
+            try:
+                event = _event(mechanism, context)
+            except SpecError:
+                if mode == "one-server":
+                    raise
+                return  # a kind may refuse two servers with some of its parameters
             for scale in (0.0, 0.01, 10.0):
                 draws = stream(size, round=participants, purpose="noise")
                 yield Case(context, event, scale * draws.skip(10**6).normal(size), draws)
@@ -64,6 +75,10 @@ def _event(mechanism: Any, context: ReleaseContext) -> Event | None:
     event, again = mechanism.event(context), mechanism.event(context)
     demand(event is None or isinstance(event, Event), mechanism, f"event returns {event!r}, no Event", context=context)
     demand(event == again, mechanism, "event gives two results for one federation", context=context)
+    try:
+        release_event(mechanism, context)
+    except SpecError as problem:
+        demand(False, mechanism, f"the event does not fit the mode: {problem}", context=context)
     if event is not None:
         try:
             check_composable([event])
@@ -115,6 +130,16 @@ def _adds_the_noise_it_states(mechanism: Any, case: Case) -> None:
     one, other = (_protect(mechanism, case, state, case.draws.skip(step)) for step in (0, 10**5))
     law = "the event states noise, but other draws give the same values"
     demand(not np.array_equal(one, other), mechanism, law, event=case.event, values=case.values)
+
+
+def _leaves_the_noise_to_two_servers(mechanism: Any, case: Case) -> None:
+    """Noise of clients beside that of the servers would be accounted for by nobody."""
+    if case.context.secagg_mode == "one-server":
+        return
+    state = mechanism.init_state()
+    one, other = (_protect(mechanism, case, state, case.draws.skip(step)) for step in (0, 10**5))
+    law = "two servers add the noise, but other draws give other values"
+    demand(np.array_equal(one, other), mechanism, law, event=case.event, values=case.values)
 
 
 def _goes_on_from_its_next_state(mechanism: Any, case: Case) -> None:

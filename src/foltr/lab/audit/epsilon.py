@@ -209,7 +209,7 @@ def epsilon_bounds(setting: Setting, parameters: int, *, trials: int, seed: int)
     privacy = setting.privacy
     if isinstance(privacy, Fpdgd):
         return _of_fpdgd(privacy, parameters, contributors_of(setting), trials, seed)
-    if isinstance(privacy, Gaussian | Laplace) and privacy.servers == 1:  # two servers add the noise, not the clients
+    if isinstance(privacy, Gaussian | Laplace) and setting.secagg.mode == "one-server":  # two add the noise themselves
         return _of_user_level(setting, privacy, parameters, trials, seed)
     if isinstance(privacy, RandomizedResponse) and isinstance(setting.learner, FoltrEs):
         return [_of_response(privacy, len(outcomes(setting.learner.objective, setting.users.k)), trials, seed)]

@@ -110,7 +110,8 @@ def protected(setting: Setting, local: Array, *, seed: int, round: int) -> Array
 
 def setting_protection(setting: Setting, parameters: int) -> Protection:
     """The setting's mechanism with the event of a release."""
-    return federation_protection(federated(setting.federation), setting.privacy, parameters=parameters)
+    federation, mode = federated(setting.federation), setting.secagg.mode
+    return federation_protection(federation, setting.privacy, secagg_mode=mode, parameters=parameters)
 
 
 def _queries(data: Dataset, k: int, messages: int, queries: int, seed: int) -> Array:

@@ -120,7 +120,7 @@ def audit_releases(setting: Setting, parameters: int, *, seed: int, trials: int 
     event = setting_protection(setting, parameters).event
     assert event is not None
     multiplier = event.noise / event.bound
-    if privacy.servers == 2:  # each server adds noise that is enough
+    if event.noise_by == "servers":  # each adds noise that is enough
         return [audit_path(two_servers_path, multiplier / math.sqrt(2), trials=trials)]
     found = [audit_path(lambda z: lab_path(privacy, z, seed=seed), multiplier, trials=trials)]
     if privacy.trust == "sum" and privacy.secure_aggregation:

@@ -39,6 +39,7 @@ from foltr.privacy.mechanisms import (
     NoPrivacy,
     RandomizedResponse,
     ReleaseContext,
+    SecAggMode,
     survivors_and_colluders,
 )
 from foltr.types import Array
@@ -57,6 +58,7 @@ class Facts(NamedTuple):
     first_seed: int
     seeds: int
     shared_queries: float = 0.0  # fraction that data sharing gives to everybody
+    secagg_mode: SecAggMode = "one-server"
 
 
 def facts_of(setting: Setting, features: int) -> Facts:
@@ -75,6 +77,7 @@ def facts_of(setting: Setting, features: int) -> Facts:
         first_seed=setting.runs.first_seed,
         seeds=setting.runs.seeds,
         shared_queries=setting.sharing.fraction,
+        secagg_mode=setting.secagg.mode,
     )
 
 
@@ -154,7 +157,9 @@ def _drawn(federation: Federated) -> bool:
 
 def _in_seed(privacy: Any, federation: Federated, facts: Facts, seed: int) -> tuple[Event, Array]:
     """The event of a round, and how often the ledger admits each client."""
-    protection = federation_protection(federation, privacy, parameters=facts.parameters, outcomes=facts.outcomes)
+    protection = federation_protection(
+        federation, privacy, secagg_mode=facts.secagg_mode, parameters=facts.parameters, outcomes=facts.outcomes
+    )
     schedule = federation_schedule(federation, seed, getattr(privacy, "releases", None))
     plan = planned(protection, schedule, federation.clients)
     return plan.event, plan.counts
@@ -163,7 +168,7 @@ def _in_seed(privacy: Any, federation: Federated, facts: Facts, seed: int) -> tu
 def _with_missing_shares(event: Event, facts: Facts) -> Event:
     """The event with the noise shares that are present: attackers add none, and a selected update has only its own."""
     federation = federated(facts.federation)
-    if event.noise_contributors == 1 or getattr(facts.privacy, "servers", 1) == 2:  # no noise of clients is needed
+    if event.noise_contributors == 1 or event.noise_by == "servers":  # no noise of other clients is needed
         return event
     sums = federation.aggregator == "fedavg" or federation.groups > 1  # of a group: all attackers may be in it
     summed = sums and not federation.defend_on_detection and not facts.uneven

@@ -2,9 +2,10 @@
 
 Candidates differ in how often a client's update is released (fewer releases: more searches in each, less noise), in the
 clip, and in whether all clients take part in every round or two halves alternate (above 1,000 clients always halves, as
-`secagg.guarantee` says). Noise is sized for the honest clients in every sum: those that remain after dropouts, less the
-colluders of a malicious server. Each candidate is simulated with the compiled engine. Among candidates within one error
-of the best, the planner prefers all clients in every round and then the most releases, because clients benefit earlier.
+`secagg.guarantee` says). The plan is for one server (`secagg.mode`): noise is sized for the honest clients in every
+sum, those that remain after dropouts, less the colluders of a malicious server. Each candidate is simulated with the
+compiled engine. Among candidates within one error of the best, the planner prefers all clients in every round and then
+the most releases, because clients benefit earlier.
 Expected quality, quality without privacy and quality of local-only training come from seeds that the selection did not
 use: the best of many trials is biased upwards. A federation that can promise no epsilon (`privacy.promise`) is refused.
 

@@ -52,6 +52,7 @@ def task_of(setting: Setting, fold: Fold, seed: int) -> tuple[Task, Tested]:
     plain = Task(
         fold.train, fold.grades, (click_model(setting.users, grades=fold.grades),),
         setting.ranker, setting.learner, federation, setting.privacy, seed, personal=setting.personal,
+        secagg_mode=setting.secagg.mode,
     )  # fmt: skip
     if isinstance(federation, Central):
         return plain, Tested(fold.test, [], ())

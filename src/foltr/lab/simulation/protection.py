@@ -35,7 +35,7 @@ def protect_rows(mechanism: Any, rows: Array, clients: Array, release: Release, 
         return rows
     if type(mechanism) is Gaussian and not mechanism.adaptive:
         clip_rows(rows, clip=clip, norm="l2")
-        if mechanism.servers == 2:
+        if event.noise_by == "servers":
             return rows
         stddev = event.noise / event.bound * clip / np.sqrt(event.noise_contributors)
         add_gaussian_shares(rows, clients, stddev, seed, round)
@@ -48,8 +48,8 @@ def server_noise(protection: Protection, *, seed: int, clients: int, groups: int
 
     It is added to one row of each group: only sums are used. The servers' streams are those of clients after the last.
     """
-    mechanism, event = protection.mechanism, protection.event
-    if getattr(mechanism, "servers", 1) == 1 or event is None:
+    event = protection.event
+    if event is None or event.noise_by == "clients":
         return None
     stddev = event.noise / np.sqrt(event.noise_contributors)
 

@@ -117,7 +117,7 @@ def _weights(task: Task, updates: Updates) -> Array:
 def _combined(task: Task, federation: Federated, size: int) -> Any:
     """(deltas [n, P], weights [n], version of the model) -> [P]"""
     num_byzantine = federation.num_byzantine or 0
-    mean = _mean_of(task.privacy)
+    mean = _mean_of(task)
     if federation.groups > 1:
         return grouped(
             compiled_aggregator(federation.aggregator), mean, federation.groups, seed=task.seed,
@@ -134,11 +134,11 @@ def _combined(task: Task, federation: Federated, size: int) -> Any:
     return lambda deltas, weights, _version: kind(deltas, weights)
 
 
-def _mean_of(mechanism: Any) -> Mean:
+def _mean_of(task: Task) -> Mean:
     """By the protocol of one server or of two where it is executed."""
-    if getattr(mechanism, "secure_aggregation", False) != "execute":
+    if getattr(task.privacy, "secure_aggregation", False) != "execute":
         return _weighted_mean
-    return _two_servers_mean if getattr(mechanism, "servers", 1) == 2 else _secure_mean
+    return _two_servers_mean if task.secagg_mode == "two-servers" else _secure_mean
 
 
 def _weighted_mean(deltas: Array, weights: Array) -> Array:

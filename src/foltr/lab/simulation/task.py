@@ -11,8 +11,9 @@ from foltr.federation.buffered import Arrivals, buffered
 from foltr.federation.personalization import Shared
 from foltr.federation.releases import protection_of
 from foltr.federation.round import Protection, Transform
-from foltr.federation.schedule import Schedule, synchronous
+from foltr.federation.schedule import Schedule, max_participation, synchronous
 from foltr.learners.foltr_es import outcomes
+from foltr.privacy.mechanisms import SecAggMode
 from foltr.types import Array, Dataset
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
@@ -81,6 +82,7 @@ class Task(NamedTuple):
     transform: Transform | None = None  # how attackers change the updates before aggregation
     personal: Any = Shared()
     warm_up: int = 0  # interactions of the server before the first round, as the client after the last
+    secagg_mode: SecAggMode = "one-server"
 
     @property
     def k(self) -> int:
@@ -131,13 +133,20 @@ def protection_in(task: Task) -> Protection:
     federation, learner = federated(task.federation), task.learner
     possible = len(outcomes(learner.objective, task.k)) if learner.message == "objective" else 0
     size = task.ranker.size(task.train.features.shape[1])
-    return federation_protection(federation, task.privacy, parameters=size, outcomes=possible)
+    return federation_protection(
+        federation, task.privacy, parameters=size, outcomes=possible, secagg_mode=task.secagg_mode
+    )
 
 
-def federation_protection(federation: Federated, mechanism: Any, *, parameters: int, outcomes: int = 0) -> Protection:
+def federation_protection(
+    federation: Federated, mechanism: Any, *, secagg_mode: SecAggMode, parameters: int, outcomes: int = 0
+) -> Protection:
     """A mechanism as this federation uses it."""
     cohort = buffer_of(federation) if federation.mode == "buffered" else federation.cohort
+    max_rounds = max_participation(
+        federation.clients, cohort, round_robin=federation.round_robin, rounds=federation.rounds
+    )
     return protection_of(
-        mechanism, clients=federation.clients, cohort=cohort, round_robin=federation.round_robin,
-        rounds=federation.rounds, parameters=parameters, outcomes=outcomes, groups=federation.groups,
+        mechanism, clients=federation.clients, cohort=cohort, max_rounds=max_rounds, parameters=parameters,
+        outcomes=outcomes, groups=federation.groups, secagg_mode=secagg_mode,
     )  # fmt: skip

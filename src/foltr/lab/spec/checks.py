@@ -1,7 +1,7 @@
 """Refuses impossible combinations and numbers out of range before anything is computed, and names valid choices.
 
-Valid combinations follow from the declared traits of kinds: a learner's `message`, a mechanism's `acts_on`, an
-aggregator's `sees`, an attack's `needs`.
+Valid combinations follow from the declared traits of kinds: a learner's `message`, a mechanism's `acts_on` and
+`secagg_modes`, an aggregator's `sees`, an attack's `needs`.
 """
 
 import math
@@ -11,6 +11,7 @@ from foltr import registry
 from foltr.errors import SpecError
 from foltr.federation.aggregators import aggregator_kind, check_num_byzantine
 from foltr.federation.personalization import Shared
+from foltr.federation.releases import check_secagg_mode, release_event
 from foltr.lab.attacks.attack import check_num_attackers
 from foltr.lab.attacks.plain import NoAttack
 from foltr.lab.audit import Audit
@@ -20,6 +21,7 @@ from foltr.lab.simulation.task import Central, Federated, participants_of
 from foltr.lab.spec.setting import (
     AnySetting,
     DataChoice,
+    SecAgg,
     Setting,
     Sharing,
     TextSetting,
@@ -60,8 +62,8 @@ def _check_pairs(setting: Setting) -> str:
     if learner.message == "delta" and getattr(setting.ranker, "flat_start", False):
         return 'ranker.activation = "relu" starts at zero, where the gradient of pdgd vanishes; use "sigmoid"'
     return _first(setting, federation, (
-        _check_cohort, _check_groups, _check_sharing, _check_defence, _check_privacy, _check_unlearning, _check_audit,
-        _check_personal, _check_objective,
+        _check_cohort, _check_groups, _check_sharing, _check_defence, _check_secagg, _check_privacy, _check_unlearning,
+        _check_audit, _check_personal, _check_objective,
     ))  # fmt: skip
 
 
@@ -88,7 +90,7 @@ def _check_central(setting: Setting) -> str:
     if getattr(setting.learner, "prox_mu", 0):
         return "learner.prox_mu needs rounds of clients, which centralised training does not have; leave it out"
     plain = {"partition": NoPartition(), "sharing": Sharing(), "personal": Shared(), "attack": NoAttack(),
-             "unlearning": Unlearning(), "audit": Audit()}  # fmt: skip
+             "unlearning": Unlearning(), "audit": Audit(), "secagg": SecAgg()}  # fmt: skip
     for table, default in plain.items():
         if getattr(setting, table) != default:
             return f'{table} is about clients; use federation = {{ clients = ..., rounds = ... }} instead of "central"'
@@ -150,7 +152,7 @@ def _check_buffered(setting: Setting, federation: Federated) -> str:
         return "federation.mode = buffered takes updates as they arrive: no cohort, round_robin or defend_on_detection"
     if setting.learner.message != "delta" or setting.personal != Shared() or setting.unlearning.method != "none":
         return "federation.mode = buffered adds deltas to one ranker: use pdgd, no personal rankers and no unlearning"
-    if is_user_level(setting.privacy) and federation.staleness != "constant":
+    if _noise_is_of_sums(setting) and federation.staleness != "constant":
         return (
             "federation.staleness: unequal weights would change the noise share of each update; "
             'with user-level DP use "constant"'
@@ -175,10 +177,33 @@ def is_user_level(mechanism: object) -> bool:
     return hasattr(mechanism, "releases")
 
 
+def _noise_is_of_sums(setting: Setting) -> bool:
+    """Whether noise is calibrated for sums with equal weights: that of user-level DP, and what two servers add."""
+    return is_user_level(setting.privacy) or setting.secagg.mode == "two-servers"
+
+
+def _check_secagg(setting: Setting, federation: Federated) -> str:
+    """The mechanism must work in the mode, and says itself with which of its parameters it does."""
+    if setting.secagg.mode == "two-servers" and setting.audit.messages:
+        return 'secagg.mode = "two-servers": no single message is seen by anybody; leave out audit'
+    try:
+        check_secagg_mode(setting.privacy, setting.secagg.mode)
+        if setting.secagg.mode == "two-servers":
+            release_event(setting.privacy, _one_release(setting, federation))
+    except SpecError as problem:
+        return str(problem)
+    return ""
+
+
+def _one_release(setting: Setting, federation: Federated) -> ReleaseContext:
+    each = participants_of(federation) // federation.groups
+    return ReleaseContext(each, 1, 1, 0, federation.clients, setting.secagg.mode)
+
+
 def _check_privacy(setting: Setting, federation: Federated) -> str:
-    if not is_user_level(setting.privacy):
+    if not _noise_is_of_sums(setting):
         return ""
-    secure = setting.privacy.secure_aggregation
+    secure, two = getattr(setting.privacy, "secure_aggregation", True), setting.secagg.mode == "two-servers"
     if federation.groups == 1 and (
         getattr(registry.kind("aggregator", federation.aggregator), "sees", "single") != "sum"
         or federation.defend_on_detection
@@ -192,19 +217,16 @@ def _check_privacy(setting: Setting, federation: Federated) -> str:
         return "privacy: sums with equal weights need the same federation.interactions for every client; use one number"
     if setting.unlearning.method != "none":
         return 'unlearning needs single updates, which user-level DP hides; use privacy = { kind = "none" }'
-    if hasattr(setting.privacy, "dropouts"):
+    if hasattr(setting.privacy, "dropouts") and not two:
         try:
-            each = participants_of(federation) // federation.groups
-            noise_contributors(setting.privacy, ReleaseContext(each, 1, 1, 0, federation.clients))
+            noise_contributors(setting.privacy, _one_release(setting, federation))
         except SpecError as problem:
             return f"privacy: {problem}"
     if getattr(setting.privacy, "adaptive", 0) and setting.privacy.trust == "local":
         return 'privacy.adaptive: bits that each carry the whole noise move no clip; use 0, or trust = "sum"'
-    if getattr(setting.privacy, "servers", 1) == 2:
-        return _check_servers(setting)
     if secure == "execute" and getattr(setting.privacy, "adaptive", 0):
         return "privacy.adaptive: the bits that move the clip do not go through the executed protocol; use 0, or true"
-    if secure == "execute" and (federation.cohort or federation.clients) > 200:
+    if secure == "execute" and not two and (federation.cohort or federation.clients) > 200:
         return 'privacy.secure_aggregation = "execute" runs the protocol for at most 200 clients a round; use true'
     return ""
 
@@ -231,14 +253,6 @@ def _check_sharing(setting: Setting, federation: Federated) -> str:  # noqa: ARG
         return "sharing.fraction: everybody holds every query already; say how clients differ with partition"
     if sharing.warm_up and (registry.kind_name(type(setting.learner)) != "pdgd" or setting.personal != Shared()):
         return "sharing.warm_up is for pdgd and one ranker for all; leave it out"
-    return ""
-
-
-def _check_servers(setting: Setting) -> str:
-    if setting.privacy.trust == "local" or not setting.privacy.secure_aggregation or setting.privacy.adaptive:
-        return 'privacy.servers = 2 goes with trust = "sum", secure_aggregation = true or "execute" and adaptive = 0'
-    if setting.audit.messages:
-        return "privacy.servers = 2: no single message is seen by anybody; leave out audit"
     return ""
 
 

@@ -21,13 +21,20 @@ KEYS = {
     "audit.holders": "audit.noise_contributors",
     "privacy.present": "privacy.dropouts",
     "privacy.min_participation": "privacy.dropouts",
+    "privacy.servers": "secagg.mode",
     "silo.most": "silo.top_k",
     "silo.others": "silo.num_negatives",
     "silo.true_rows": "silo.real_rows",
     "silo.gone": "silo.deleted_fraction",
     "silo.sgd.rate": "silo.sgd.learning_rate",
 }
-INVERTED = {"privacy.present", "privacy.min_participation"}
+_INVERTED = "and states who may be missing; use 1 minus its value"
+# keys whose values changed too: how
+OTHER_VALUES = {
+    "privacy.present": _INVERTED,
+    "privacy.min_participation": _INVERTED,
+    "privacy.servers": 'and names a mode; use secagg.mode = "two-servers" for 2, and leave it out for 1',
+}
 VALUES = {
     ("learner", "kind", "evolution"): "foltr-es",
     ("learner", "streams", "coupled"): "shared_rng",
@@ -43,8 +50,8 @@ REMOVED = {("silo", "noise", "cells"): _FRESH, ("silo", "noise", "per_query"): _
 
 def renamed(key: str) -> str:
     """The message about an old key; empty for any other."""
-    if key in INVERTED:
-        return f"{key} is now called {KEYS[key]} and states who may be missing; use 1 minus its value"
+    if key in OTHER_VALUES:
+        return f"{key} is now called {KEYS[key]} {OTHER_VALUES[key]}"
     return f"{key} is now called {KEYS[key]}; rename it" if key in KEYS else ""
 
 

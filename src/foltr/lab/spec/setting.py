@@ -18,6 +18,7 @@ from foltr.lab.people.settings import KnownItems, Together, Topical
 from foltr.lab.silo.projection import Projection
 from foltr.lab.silo.retrieval import Retrieval
 from foltr.lab.simulation.task import Central, Federated
+from foltr.privacy.mechanisms import SecAggMode
 from foltr.silo.parties import Setup
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
@@ -42,6 +43,12 @@ class Sharing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     warm_up: Annotated[int, msgspec.Meta(ge=0)] = 0  # interactions of the server on them before the first round
 
 
+class SecAgg(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How secure aggregation is operated; whether it is used is said by `privacy.secure_aggregation`."""
+
+    mode: SecAggMode = "one-server"  # two-servers: two aggregators that do not collude, and that add the noise
+
+
 class Unlearning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whether and how clients are unlearned; before, they send -z times their local models."""
 
@@ -64,6 +71,7 @@ class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     federation: Federated | Central
     privacy: Any
     runs: Runs
+    secagg: SecAgg = SecAgg()
     partition: Any = NoPartition()
     sharing: Sharing = Sharing()
     personal: Shared | FedPer | Offset | Clusters | LocalOnly = Shared()
@@ -113,6 +121,7 @@ TABLES: dict[str, dict[str, type[msgspec.Struct]]] = {
     "users": {"": Users},
     "federation": {"federated": Federated, "central": Central},
     "runs": {"": Runs},
+    "secagg": {"": SecAgg},
     "sharing": {"": Sharing},
     "personal": {"none": Shared, "fedper": FedPer, "offset": Offset, "clusters": Clusters, "local_only": LocalOnly},
     "unlearning": {"": Unlearning},
