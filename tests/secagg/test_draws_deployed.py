@@ -141,7 +141,7 @@ def test_the_same_request_gets_the_same_bytes_and_another_list_nothing(tmp_path)
     assert one.draw(request) == one.draw(request)
     first = closed(one, state)
     assert one.draw(first) == one.draw(first)
-    with pytest.raises(SecureAggregationError, match="'close', expected 'reveal'"):
+    with pytest.raises(SecureAggregationError, match="'close 1', expected 'reveal 1'"):
         one.draw(closed(one, state, other=b"x" * 32))
 
 

@@ -22,7 +22,7 @@ from foltr.federation.sealed_state import Storage, head, load, require_apart, sa
 from foltr.privacy.ledger_file import NodeLedger
 from foltr.privacy.ledger_records import locked
 from foltr.secagg import draw, groups
-from foltr.secagg.messages import DRAW_STAGES, stage_of
+from foltr.secagg.messages import DRAW_STAGES
 from foltr.secagg.terms import Drawn, set_of, to_set
 
 
@@ -70,7 +70,7 @@ def answer_draw(member: Member, request: bytes, *, storage: Storage, clock: Cloc
     """The reply to a request of the draw that was entered; it may be asked for again while the attempt has time."""
     with locked(storage.folder / "draw.lock"):
         stored = load(storage, "draw", _Stored)
-        asked, first = sha256(request).digest(), stage_of(request) == DRAW_STAGES[0]
+        asked, first = sha256(request).digest(), draw.begins_attempt(request)
         if not first and not 0 <= clock() - stored.begun <= len(DRAW_STAGES) * member.terms.stage_seconds:
             raise SecureAggregationError(
                 f"attempt {stored.attempt + 1} of the draw of round {stored.round} has no time left, or the clock was "
