@@ -141,6 +141,7 @@ def answer(state: Entrant, request: bytes) -> tuple[Entrant, bytes]:
         _require(state, left, f"attempt {attempt + 1} of a draw, {cohort.ATTEMPTS} at most")
         state = msgspec.structs.replace(state, attempt=attempt, done=0, value=b"", members=b"", root=b"")
     else:
+        _require(state, state.attempt >= 0, "no attempt has begun")
         stage = DRAW_STAGES[state.done]
     body = messages.receive(request, _address(state, "request", stage), state.registry.server, _REQUESTS[stage])
     state, reply = _HANDLERS[stage](state, body)
