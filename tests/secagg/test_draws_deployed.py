@@ -114,6 +114,34 @@ def test_the_groups_of_a_round_follow_from_its_draw(tmp_path):
     assert np.abs(found.means - 0.1).max() < 8 * 4 * np.sqrt(7 / 6) / 7
 
 
+def test_who_joined_with_all_others_does_not_answer_in_a_group(tmp_path):
+    """Its share of noise is one of 13, and the sum of a group has six of them."""
+    fed = federation(14, length=6, dropouts=0, corrupt=0, noise_multiplier=4.0)
+    nodes = {name: node(tmp_path, name, fed) for name in fed.identities}
+    drawn = drawn_by(nodes, fed)
+    one = nodes[NAME]
+    mine = draws.member_of_group(one.member, 2, round=1, storage=one.storage)
+    assert one.join().noise_contributors == 13
+    server = groups.group_means(
+        groups.assign(drawn.seed, fed.registry.clients, 2), ring=ring.Ring(7), terms=mine.terms, known=fed.registry,
+        identity=fed.server, round=1, ranker=RANKER,
+    )  # fmt: skip
+    with pytest.raises(SecureAggregationError, match="joined under another registry or other terms"):
+        one.answer(next(server)[NAME], mine)
+
+
+def test_a_draw_is_answered_only_as_the_member_that_entered_it(tmp_path):
+    """Two federations with one folder: an attempt of the first would be one of the second."""
+    one, state, request = committed(tmp_path)
+    more = federation(12, length=6, dropouts=0, corrupt=0.15, cohort=5, noise_multiplier=4.0)
+    other = one._replace(member=Member(NAME, more.identities[NAME], more.terms, more.registry))
+    with pytest.raises(SecureAggregationError, match="entered under another registry or other terms"):
+        other.draw(next(drawing(more))[NAME])
+    one.draw(request)
+    with pytest.raises(SecureAggregationError, match="entered under another registry or other terms"):
+        other.join()
+
+
 # asked twice, restored, late
 
 

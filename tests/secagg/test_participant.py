@@ -227,6 +227,18 @@ def test_a_node_without_noise_or_with_its_witness_beside_it_is_refused(tmp_path)
         one._replace(storage=Storage(one.storage.folder, one.storage.folder)).join()
 
 
+def test_a_round_is_answered_only_as_the_member_that_joined_it(tmp_path):
+    """Two federations with one folder: the vector has the noise of the first, and the second would be charged for the
+    noise of its own terms, which is not there."""
+    more = federation(5, length=6, noise_multiplier=400.0)
+    one, other = node(tmp_path), node(tmp_path, fed=more)
+    one.join()
+    with pytest.raises(SecureAggregationError, match="joined under another registry or other terms"):
+        other.answer(next(server_of(more))[VICTIM])
+    assert one.answer(next(server_of(FED))[VICTIM])
+    assert not other.ledger.counts()
+
+
 # the time of a round: five stages of 120 seconds
 
 

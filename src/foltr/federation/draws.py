@@ -40,6 +40,7 @@ class _Stored(msgspec.Struct, frozen=True, array_like=True):
     seed: bytes = b""  # of the result
     cohort: bytes = b""  # of the result, as a set
     replies: dict[bytes, bytes] = {}  # of this attempt, by the digest of their request
+    context: bytes = b""  # of the member that entered
 
     def __repr__(self) -> str:
         return f"_Stored(round={self.round}, attempt={self.attempt}, done={self.done})"
@@ -61,9 +62,8 @@ def enter_draw(
                 f"draw of round {round} of federation {member.terms.federation}: this node already took part in round "
                 f"{highest}; rounds only rise"
             )
-        stored = _Stored(round, ranker, clock())
-        _entrant(member, stored)  # refuses what cannot be entered, before it counts
-        save(storage, "draw", stored)
+        begun = _begun(member, round, ranker)  # refuses what cannot be entered, before it counts
+        save(storage, "draw", _Stored(round, ranker, clock(), context=begun.context))
 
 
 def answer_draw(member: Member, request: bytes, *, storage: Storage, clock: Clock = time.time) -> bytes:
@@ -92,10 +92,10 @@ def answer_draw(member: Member, request: bytes, *, storage: Storage, clock: Cloc
 def result(member: Member, round: int, storage: Storage) -> Drawn:
     """What was drawn for a round; refused where this node does not know it."""
     with locked(storage.folder / "draw.lock"):
-        stored = load(storage, "draw", _Stored)
-    if stored.round != round or not stored.seed:
+        state = _entrant(member, load(storage, "draw", _Stored))
+    if state.round != round or state.drawn is None:
         raise SecureAggregationError(f"this node knows no result of the draw of round {round}; it was not drawn")
-    return Drawn(stored.seed, set_of(stored.cohort, member.registry))
+    return state.drawn
 
 
 def member_of_group(member: Member, count: int, *, round: int, storage: Storage) -> Member:
@@ -105,10 +105,18 @@ def member_of_group(member: Member, count: int, *, round: int, storage: Storage)
     return member._replace(terms=terms, registry=groups.own_group(member.id, seed, member.registry, count))
 
 
+def _begun(member: Member, round: int, ranker: bytes) -> draw.Entrant:
+    return draw.enter(
+        member.id, member.identity, terms=member.terms, registry=member.registry, round=round, ranker=ranker
+    )
+
+
 def _entrant(member: Member, stored: _Stored) -> draw.Entrant:
-    begun = draw.enter(
-        member.id, member.identity,
-        terms=member.terms, registry=member.registry, round=stored.round, ranker=stored.ranker,
-    )  # fmt: skip
+    begun = _begun(member, stored.round, stored.ranker)
+    if begun.context != stored.context:
+        raise SecureAggregationError(
+            f"the draw of round {stored.round} was entered under another registry or other terms; nothing is sent: "
+            f"answer as the member that entered, and give each federation a folder of its own"
+        )
     drawn = Drawn(stored.seed, set_of(stored.cohort, member.registry)) if stored.seed else None
     return msgspec.structs.replace(begun, drawn=drawn, **{name: getattr(stored, name) for name in _FIELDS})
