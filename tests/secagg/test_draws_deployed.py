@@ -132,7 +132,7 @@ def test_who_joined_with_all_others_does_not_answer_in_a_group(tmp_path):
 
 def test_a_draw_is_answered_only_as_the_member_that_entered_it(tmp_path):
     """Two federations with one folder: an attempt of the first would be one of the second."""
-    one, state, request = committed(tmp_path)
+    one, _, request = committed(tmp_path)
     more = federation(12, length=6, dropouts=0, corrupt=0.15, cohort=5, noise_multiplier=4.0)
     other = one._replace(member=Member(NAME, more.identities[NAME], more.terms, more.registry))
     with pytest.raises(SecureAggregationError, match="entered under another registry or other terms"):

@@ -310,6 +310,21 @@ def test_a_node_ends_a_late_round_by_itself(tmp_path):
     victim.join(round=2)
 
 
+def test_a_node_ends_a_round_whose_state_was_restored_or_is_missing(tmp_path):
+    """The witness has the key of the newest state, of which there may be a copy in a backup."""
+    victim, at = joined(tmp_path)
+    path = victim.storage.folder / "round.state"
+    before = path.read_bytes()
+    round_with(victim, "agree")
+    for content, round in ((before, 1), (None, 2)):
+        key = head(victim.storage, "round").key
+        path.unlink() if content is None else path.write_bytes(content)
+        assert end_if_late(victim.member, storage=victim.storage, clock=at(1).clock)
+        assert is_erased(victim, key)
+        assert not end_if_late(victim.member, storage=victim.storage, clock=at(1).clock)
+        victim.join(round=round + 1)
+
+
 def test_a_node_without_a_round_has_none_that_is_late(tmp_path):
     one = node(tmp_path)
     assert not end_if_late(one.member, storage=one.storage)

@@ -6,7 +6,8 @@
                   nothing; the release is charged to the ledger before the reply of `mask` leaves; another member than
                   the one that joined (other terms, another registry, a group) is refused
     end_round     forgets a round that did not end; what was charged stays charged
-    end_if_late   the same, if the time of the round is over; a node calls it when it starts and every few minutes
+    end_if_late   the same, if the time of the round is over or its state does not open; a node calls it when it starts
+                  and every few minutes
 
 A round that fails after `mask` is a spent release: the server may have the sum. There is no way to take it back.
 
@@ -145,10 +146,16 @@ def end_round(storage: Storage) -> None:
 
 
 def end_if_late(member: Member, *, storage: Storage, clock: Clock = time.time) -> bool:
-    """Ends a round whose time is over: secrets do not wait for a server that asks no more. Whether it did."""
+    """Ends a round whose time is over, or whose state does not open: secrets do not wait for a server that asks no
+    more. Whether it did."""
     require_apart(storage)
     with locked(storage.folder / "round.lock"):
-        late = bool(head(storage, "round").key) and _is_late(member, load(storage, "round", _Stored), clock())
+        if not head(storage, "round").key:
+            return False
+        try:
+            late = _is_late(member, load(storage, "round", _Stored), clock())
+        except SecureAggregationError:  # the round is lost, but a backup may have the state that the key opens
+            late = True
         if late:
             erase(storage, "round")
         return late
