@@ -34,9 +34,9 @@ class Node(NamedTuple):
     def draw(self, request, **clock):
         return draws.answer_draw(self.member, request, storage=self.storage, **clock)
 
-    def join(self, round=1, member=None):
+    def join(self, round=1, member=None, **clock):
         known = {"round": round, "ranker": RANKER, "ledger": self.ledger, "storage": self.storage}
-        return participant.join_round(member or self.member, np.full(6, 0.1), **known)
+        return participant.join_round(member or self.member, np.full(6, 0.1), **known, **clock)
 
     def answer(self, request, member=None):
         return participant.answer(member or self.member, request, ledger=self.ledger, storage=self.storage)
@@ -61,10 +61,10 @@ def conversation(server, answer):
             return finished.value
 
 
-def drawn_by(nodes, fed=FED):
+def drawn_by(nodes, fed=FED, **clock):
     for one in nodes.values():
-        one.enter()
-    return conversation(drawing(fed), lambda name, request: nodes[name].draw(request)).drawn
+        one.enter(**clock)
+    return conversation(drawing(fed), lambda name, request: nodes[name].draw(request, **clock)).drawn
 
 
 def test_nodes_draw_a_cohort_and_sum_its_vectors(tmp_path):
@@ -208,6 +208,26 @@ def test_an_attempt_has_a_time_and_the_next_one_its_own(tmp_path, seconds):
     again = asked(FED, state, "commit", messages.Start(), attempt=1)
     one.draw(again, clock=lambda: 9000.0)
     assert load(one.storage, "draw", draws._Stored).begun == 9000.0
+
+
+@pytest.mark.parametrize("seconds", [600.5, -0.5, np.nan], ids=str)
+def test_a_result_is_used_within_the_time_of_its_draw(tmp_path, seconds):
+    """A server that knows the cohort and waits could corrupt it: fewer clients than it may corrupt in the registry."""
+    nodes = {name: node(tmp_path, name) for name in FED.identities}
+    one = nodes[min(drawn_by(nodes, clock=lambda: 1000.0).cohort)]
+    with pytest.raises(SecureAggregationError, match="the result of the draw of round 1 is older than 600 s"):
+        one.join(clock=lambda: 1000.0 + seconds)
+    one.join(clock=lambda: 1600.0)
+
+
+def test_groups_are_used_within_the_time_of_their_draw(tmp_path):
+    fed = federation(7, length=6, dropouts=0, corrupt=0, noise_multiplier=4.0)
+    nodes = {name: node(tmp_path, name, fed) for name in fed.identities}
+    drawn_by(nodes, fed, clock=lambda: 1000.0)
+    known = {"round": 1, "storage": nodes[NAME].storage}
+    assert draws.member_of_group(nodes[NAME].member, 2, **known, clock=lambda: 1600.0).registry.clients
+    with pytest.raises(SecureAggregationError, match="older than 600 s"):
+        draws.member_of_group(nodes[NAME].member, 2, **known, clock=lambda: 1600.5)
 
 
 def test_nothing_shows_the_value_and_one_folder_is_refused(tmp_path):

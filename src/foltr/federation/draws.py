@@ -8,6 +8,8 @@
 A client that signs two lists of commitments in one attempt gives the server a result to choose: a folder that was
 restored from a backup answers nothing (`sealed_state`).
 An attempt has a time, `stage_seconds` for each of its stages; after that nothing is answered until the next attempt.
+One stage later its result is void: whoever knows who was drawn, and waits, could corrupt more of a small cohort than
+it has colluders by lot, or gather those that it corrupts in one group.
 Nothing is charged: the values of a draw say nothing about the person.
 """
 
@@ -89,19 +91,25 @@ def answer_draw(member: Member, request: bytes, *, storage: Storage, clock: Cloc
         return reply
 
 
-def result(member: Member, round: int, storage: Storage) -> Drawn:
-    """What was drawn for a round; refused where this node does not know it."""
+def result(member: Member, round: int, storage: Storage, clock: Clock = time.time) -> Drawn:
+    """What was drawn for a round; refused where this node does not know it, or the draw is too long ago."""
     with locked(storage.folder / "draw.lock"):
-        state = _entrant(member, load(storage, "draw", _Stored))
-    if state.round != round or state.drawn is None:
+        stored = load(storage, "draw", _Stored)
+    drawn, seconds = _entrant(member, stored).drawn, (len(DRAW_STAGES) + 1) * member.terms.stage_seconds
+    if stored.round != round or drawn is None:
         raise SecureAggregationError(f"this node knows no result of the draw of round {round}; it was not drawn")
-    return state.drawn
+    if not 0 <= clock() - stored.begun <= seconds:
+        raise SecureAggregationError(
+            f"the result of the draw of round {round} is older than {seconds:g} s, or the clock was turned back; take "
+            f"part in the next draw"
+        )
+    return drawn
 
 
-def member_of_group(member: Member, count: int, *, round: int, storage: Storage) -> Member:
+def member_of_group(member: Member, count: int, *, round: int, storage: Storage, clock: Clock = time.time) -> Member:
     """The member that takes part in the sum of its own group, which the node computes from the draw of the round."""
     terms = groups.group_terms(member.terms, len(member.registry.clients), count)
-    seed = result(member, round, storage).seed
+    seed = result(member, round, storage, clock).seed
     return member._replace(terms=terms, registry=groups.own_group(member.id, seed, member.registry, count))
 
 

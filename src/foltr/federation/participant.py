@@ -99,7 +99,7 @@ def join_round(
         sizes = guaranteed(member.terms, member.registry)
         terms, fixed = member.terms, ring_of(member.terms, sizes)
         vector, _ = release(update, clip=terms.clip, multiplier=terms.noise_multiplier, guarantee=sizes, ring=fixed)
-        lot = draws.result(member, round, storage) if is_by_lot(terms, member.registry) else None
+        lot = draws.result(member, round, storage, clock) if is_by_lot(terms, member.registry) else None
         seed, cohort = (lot.seed, to_set(lot.cohort, member.registry)) if lot else (b"", b"")
         stored = _Stored(
             round, ranker, vector.tobytes(), joined=clock(), drawn=seed, cohort=cohort,
