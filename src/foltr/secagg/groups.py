@@ -67,7 +67,7 @@ def group_guarantee(registered: int, groups: int, *, dropouts: float, corrupt: f
 
 
 def group_terms(terms: Terms, registered: int, groups: int) -> Terms:
-    """The terms of each group's sum: all of a group are asked, and the share of corrupt ones is that of the worst group.
+    """The terms of each group's sum: all of a group are asked, and the share of corrupt ones is that of the worst one.
 
     Rounded up, that share is the same number of clients in a group of one less.
     """
