@@ -107,7 +107,11 @@ def result(member: Member, round: int, storage: Storage, clock: Clock = time.tim
 
 
 def member_of_group(member: Member, count: int, *, round: int, storage: Storage, clock: Clock = time.time) -> Member:
-    """The member that takes part in the sum of its own group, which the node computes from the draw of the round."""
+    """The member that takes part in the sum of its own group, which the node computes from the draw of the round.
+
+    For that round only. `count`: agreed on with the terms; a server that could set it would choose among more groups
+    than `group_guarantee` counts.
+    """
     terms = groups.group_terms(member.terms, len(member.registry.clients), count)
     seed = result(member, round, storage, clock).seed
     return member._replace(terms=terms, registry=groups.own_group(member.id, seed, member.registry, count))
