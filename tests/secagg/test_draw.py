@@ -186,7 +186,7 @@ def test_a_cohort_of_300_of_1500():
     fed = federation(1500, length=3, dropouts=0.1, corrupt=0.1, cohort=300)  # 150 colluders
     found = run(drawing(fed), entrants(fed))
     sizes = guaranteed(fed.terms, fed.registry)
-    assert sizes.colluders < 150 / 1350 * 300 * 3
+    assert 150 / 1343 * 300 < sizes.colluders < 150  # more than are expected, fewer than all
     total = cohort_round(fed, found.drawn)
     np.testing.assert_array_equal(total.total, plain_sum(fed, total.included))
     drawn, others = (sorted(found.down[name] for name in some) for some in (
