@@ -7,6 +7,7 @@ from foltr.errors import SpecError
 from foltr.federation.aggregators import FedAvg
 from foltr.federation.robust import Median, TrimmedMean
 from foltr.federation.round import Protection
+from foltr.lab.runs.card import card_of
 from foltr.lab.runs.single import run_setting
 from foltr.lab.simulation.grouped import group_rows, grouped
 from foltr.lab.simulation.population import load, task_of
@@ -48,6 +49,17 @@ def test_the_mean_of_groups_is_the_mean():
     deltas, weights = stream(1, purpose="data").normal(12 * 5).reshape(12, 5), np.arange(1.0, 13)
     combine = grouped(FedAvg(), plain_mean, 4, seed=1, num_byzantine=0)
     assert combine(deltas, weights, 0) == pytest.approx(plain_mean(deltas, weights), abs=1e-14)
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
+def test_the_card_of_groups_is_that_of_a_federation_as_large_as_a_group(kind):
+    """Noise is that of a group's sum: half of 20 clients are all of a group, and no sum has 18 of them."""
+    privacy = {"kind": kind, "dropouts": 0.1, "corrupt": 0.05}  # one colluder of 10 and of 20
+    grouped, alone = (card_of(setting(spec(privacy, **shape)), 46) for shape in (
+        {"clients": 20, "groups": 2}, {"clients": 10}))  # fmt: skip
+    for part in ("shares", "adversaries", "notes"):
+        assert grouped[part] == alone[part]
+    assert "no sum of fewer than 9 messages" in grouped["notes"][1]
 
 
 @pytest.mark.parametrize("aggregator", [Median(), TrimmedMean()], ids=["median", "trimmed_mean"])

@@ -168,12 +168,29 @@ class Careful(Plain, frozen=True, tag_field="kind", tag="careful"):
         return Plain.protect(self, values, state, event, draws)
 
 
+class Appending(Careful, frozen=True, tag_field="kind", tag="appending"):
+    """Tells its norm beside the update, as an adaptive clip does, and no server adds noise to that."""
+
+    def protect(self, values, state, event, draws):
+        return np.append(Careful.protect(self, values, state, event, draws), np.linalg.norm(values))
+
+
+class NotANumber(msgspec.Struct, frozen=True, tag_field="kind", tag="not-a-number"):
+    needs: ClassVar[frozenset[str]] = frozenset({"updates"})
+    num_attackers: int = 2
+    knowledge: str = "partial"
+
+    def craft(self, view):
+        return np.full((view.num_attackers, view.deltas.shape[1]), np.nan)
+
+
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
-    """Known for one test; a slot of its own, so that nothing stays."""
-    monkeypatch.setitem(registry.SLOTS, "mechanism", dict(registry.SLOTS["mechanism"]))
-    for kind in (Plain, Careless, Careful):
-        foltr.register("mechanism", kind)
+    """Known for one test; slots of their own, so that nothing stays."""
+    for slot, *kinds in (("mechanism", Plain, Careless, Careful, Appending), ("attack", NotANumber)):
+        monkeypatch.setitem(registry.SLOTS, slot, dict(registry.SLOTS[slot]))
+        for kind in kinds:
+            foltr.register(slot, kind)
 
 
 def noise_of(sources, stddev):
@@ -206,6 +223,32 @@ def test_a_declared_mode_that_the_event_does_not_keep_to_is_refused():
     with pytest.raises(SpecError, match=r'"careless" states an event that does not fit secagg\.mode = "two-servers"'):
         setting(spec("two-servers", "careless"))
     assert np.isfinite(trained(spec("one-server", "careless"))).all()
+
+
+def test_an_event_that_counts_the_noise_of_both_servers_is_refused(monkeypatch):
+    """One of them may be the adversary, who subtracts its own: epsilon would be stated for too much noise."""
+    both = msgspec.structs.replace(noise_by_servers(ENOUGH), present=2)
+    monkeypatch.setattr(Careful, "event", lambda self, context: both)
+    with pytest.raises(SpecError, match=r'"careful" states an event that does not fit secagg\.mode = "two-servers"'):
+        setting(spec("two-servers", "careful"))
+
+
+def test_values_beside_the_update_that_two_servers_add_no_noise_to_are_refused():
+    with pytest.raises(SpecError, match="Appending appends 1 values to an update, to which two servers add no noise"):
+        trained(spec("two-servers", "appending"))
+    assert np.isfinite(trained(spec("one-server", "appending"))).all()
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_an_attacker_whose_row_is_left_out_takes_no_noise_of_the_servers_with_it(groups):
+    """Rows that are not finite are left out of a mean; the noise of the servers is in the mean of the others."""
+    shape = {"rounds": 1, "groups": groups, "num_byzantine": 0}
+    noisy, plain = (
+        trained(spec(mode, kind, shape, attack={"kind": "not-a-number"}))
+        for mode, kind in (("two-servers", "careful"), ("one-server", "none"))
+    )
+    assert np.isfinite(noisy).all()
+    assert np.abs(noisy - plain).max() > SIGMA / CLIENTS / 100
 
 
 def test_noise_that_nobody_would_add_is_refused(monkeypatch):

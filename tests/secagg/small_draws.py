@@ -5,7 +5,7 @@ from small_rounds import RANKER
 from foltr.errors import SecureAggregationError
 from foltr.secagg import claims, draw
 from foltr.secagg.draw_server import draw_cohort
-from foltr.secagg.messages import Address, send, signature_of
+from foltr.secagg.messages import Address, draw_stage, send, signature_of
 from foltr.secagg.terms import to_set
 
 STAGES = ("commit", "close", "reveal", "settle")
@@ -44,8 +44,9 @@ def run(server, states, drop=None):
 
 def asked(fed, state, stage, body, attempt=None):
     """A request that a server which breaks the rules signs."""
-    context = draw.in_attempt(state.context, state.attempt if attempt is None else attempt)
-    return send(fed.server, Address(context, state.round, "request", stage, state.id), body)
+    attempt = state.attempt if attempt is None else attempt
+    context = draw.in_attempt(state.context, attempt)
+    return send(fed.server, Address(context, state.round, "request", draw_stage(stage, attempt), state.id), body)
 
 
 def begun(fed, states=None, attempt=0):
@@ -78,5 +79,6 @@ def signed(fed, states, commitments, names=None):
 def certificate_of(fed, state, signatures, commitments):
     members, root = to_set(commitments, fed.registry), draw.tree(commitments)[-1][0]
     now = draw.in_attempt(state.context, state.attempt)
-    claim = draw.claim_of(now, members, root, terms=fed.terms, known=fed.registry, round=state.round)
+    known = {"terms": fed.terms, "known": fed.registry, "round": state.round}
+    claim = draw.claim_of(now, members, root, attempt=state.attempt, **known)
     return claims.show(claim, dict(sorted(signatures.items())))

@@ -97,6 +97,8 @@ def test_a_cohort_without_enough_honest_is_refused():
         sizes_by_lot(2000, cohort=1900, dropouts=0.1, corrupt=0.1)
     with pytest.raises(SpecError, match="draw nothing fairly"):
         draw_sizes(10, dropouts=0.5, corrupt=0.4)
+    with pytest.raises(SpecError, match="115 clients, of whom 118 may work for the server"):
+        sizes_by_lot(1000, cohort=3, dropouts=0.88, corrupt=0.118)  # 120 commit, 5 of them open nothing
     with pytest.raises(SpecError, match="at least 3"):
         Terms(new_federation(), 2, cohort=2)
 

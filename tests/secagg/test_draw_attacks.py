@@ -83,10 +83,10 @@ def test_a_list_is_signed_once_and_a_value_opened_once():
     states, commitments = begun(FED)
     states, signatures = signed(FED, states, commitments)
     state = states[VICTIM]
-    with pytest.raises(SecureAggregationError, match="stage is 'close', expected 'reveal'"):
+    with pytest.raises(SecureAggregationError, match="stage is 'close 1', expected 'reveal 1'"):
         draw.answer(state, closing(FED, state, {**commitments, COLLUDERS[0]: bytes(32)}))
     state, _ = draw.answer(state, revealing(state, certificate_of(FED, state, signatures, commitments)))
-    with pytest.raises(SecureAggregationError, match="stage is 'reveal', expected 'settle'"):
+    with pytest.raises(SecureAggregationError, match="stage is 'reveal 1', expected 'settle 1'"):
         draw.answer(state, revealing(state, certificate_of(FED, state, signatures, commitments)))
 
 
@@ -147,19 +147,22 @@ def test_values_are_fresh_in_every_attempt_and_messages_count_in_one():
     state = entrants(FED)[VICTIM]
     first = asked(FED, state, "commit", messages.Start(), attempt=0)
     state, _ = draw.answer(state, first)
-    with pytest.raises(SecureAggregationError, match="signature"):
+    with pytest.raises(SecureAggregationError, match="stage is 'commit 1', expected 'commit 2'"):
         draw.answer(state, first)
+    renamed = messages.Address(draw.in_attempt(state.context, 0), 1, "request", "commit 2", VICTIM)
+    with pytest.raises(SecureAggregationError, match="signature"):
+        draw.answer(state, send(FED.server, renamed, messages.Start()))
     after, _ = draw.answer(state, asked(FED, state, "commit", messages.Start(), attempt=1))
     assert after.value != state.value
-    with pytest.raises(SecureAggregationError, match="signature"):  # a number is not left out
+    with pytest.raises(SecureAggregationError, match="'commit 3', expected 'commit 2'"):  # a number is not left out
         draw.answer(state, asked(FED, state, "commit", messages.Start(), attempt=2))
 
 
 @pytest.mark.parametrize("junk", [b"", b"\x00", b"x" * 100, b"x" * 200_000])
 def test_garbage_is_refused_and_costs_its_sender_only(junk):
-    states, _ = begun(FED)
-    with pytest.raises(SecureAggregationError):
-        draw.answer(states[VICTIM], junk)
+    for states in (entrants(FED), begun(FED)[0]):
+        with pytest.raises(SecureAggregationError):
+            draw.answer(states[VICTIM], junk)
     for step in range(3):
         server, others = drawing(FED), entrants(FED)
         requests = next(server)
@@ -179,7 +182,7 @@ def test_a_reply_of_the_wrong_kind_drops_its_sender():
     requests, replies = next(server), {}
     for name, request in requests.items():
         states[name], replies[name] = draw.answer(states[name], request)
-    address = messages.Address(draw.in_attempt(states[VICTIM].context, 0), 1, "reply", "commit", VICTIM)
+    address = messages.Address(draw.in_attempt(states[VICTIM].context, 0), 1, "reply", "commit 1", VICTIM)
     replies[VICTIM] = send(FED.identities[VICTIM], address, messages.Commitment(b"short"))
     assert VICTIM not in server.send(replies)
 
@@ -224,9 +227,8 @@ def test_without_checking_values_the_server_chooses_the_cohort(monkeypatch):
     state = states[VICTIM]
     state, _ = draw.answer(state, revealing(state, certificate_of(FED, state, signatures, commitments)))
     values = {name: states[name].value for name in NAMES}
-    claim = draw.claim_of(
-        draw.in_attempt(state.context, 0), state.members, state.root, terms=FED.terms, known=FED.registry, round=1
-    )
+    known = {"attempt": 0, "terms": FED.terms, "known": FED.registry, "round": 1}
+    claim = draw.claim_of(draw.in_attempt(state.context, 0), state.members, state.root, **known)
     for number in range(10_000):
         chosen = joined({**values, COLLUDERS[0]: number.to_bytes(32, "big")})
         if set(COLLUDERS) <= draw.result(FED.terms, FED.registry, claim.digest, ALL, chosen).cohort:

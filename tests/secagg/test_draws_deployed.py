@@ -34,9 +34,9 @@ class Node(NamedTuple):
     def draw(self, request, **clock):
         return draws.answer_draw(self.member, request, storage=self.storage, **clock)
 
-    def join(self, round=1, member=None):
+    def join(self, round=1, member=None, **clock):
         known = {"round": round, "ranker": RANKER, "ledger": self.ledger, "storage": self.storage}
-        return participant.join_round(member or self.member, np.full(6, 0.1), **known)
+        return participant.join_round(member or self.member, np.full(6, 0.1), **known, **clock)
 
     def answer(self, request, member=None):
         return participant.answer(member or self.member, request, ledger=self.ledger, storage=self.storage)
@@ -61,10 +61,10 @@ def conversation(server, answer):
             return finished.value
 
 
-def drawn_by(nodes, fed=FED):
+def drawn_by(nodes, fed=FED, **clock):
     for one in nodes.values():
-        one.enter()
-    return conversation(drawing(fed), lambda name, request: nodes[name].draw(request)).drawn
+        one.enter(**clock)
+    return conversation(drawing(fed), lambda name, request: nodes[name].draw(request, **clock)).drawn
 
 
 def test_nodes_draw_a_cohort_and_sum_its_vectors(tmp_path):
@@ -114,6 +114,34 @@ def test_the_groups_of_a_round_follow_from_its_draw(tmp_path):
     assert np.abs(found.means - 0.1).max() < 8 * 4 * np.sqrt(7 / 6) / 7
 
 
+def test_who_joined_with_all_others_does_not_answer_in_a_group(tmp_path):
+    """Its share of noise is one of 13, and the sum of a group has six of them."""
+    fed = federation(14, length=6, dropouts=0, corrupt=0, noise_multiplier=4.0)
+    nodes = {name: node(tmp_path, name, fed) for name in fed.identities}
+    drawn = drawn_by(nodes, fed)
+    one = nodes[NAME]
+    mine = draws.member_of_group(one.member, 2, round=1, storage=one.storage)
+    assert one.join().noise_contributors == 13
+    server = groups.group_means(
+        groups.assign(drawn.seed, fed.registry.clients, 2), ring=ring.Ring(7), terms=mine.terms, known=fed.registry,
+        identity=fed.server, round=1, ranker=RANKER,
+    )  # fmt: skip
+    with pytest.raises(SecureAggregationError, match="joined under another registry or other terms"):
+        one.answer(next(server)[NAME], mine)
+
+
+def test_a_draw_is_answered_only_as_the_member_that_entered_it(tmp_path):
+    """Two federations with one folder: an attempt of the first would be one of the second."""
+    one, _, request = committed(tmp_path)
+    more = federation(12, length=6, dropouts=0, corrupt=0.15, cohort=5, noise_multiplier=4.0)
+    other = one._replace(member=Member(NAME, more.identities[NAME], more.terms, more.registry))
+    with pytest.raises(SecureAggregationError, match="entered under another registry or other terms"):
+        other.draw(next(drawing(more))[NAME])
+    one.draw(request)
+    with pytest.raises(SecureAggregationError, match="entered under another registry or other terms"):
+        other.join()
+
+
 # asked twice, restored, late
 
 
@@ -141,7 +169,7 @@ def test_the_same_request_gets_the_same_bytes_and_another_list_nothing(tmp_path)
     assert one.draw(request) == one.draw(request)
     first = closed(one, state)
     assert one.draw(first) == one.draw(first)
-    with pytest.raises(SecureAggregationError, match="'close', expected 'reveal'"):
+    with pytest.raises(SecureAggregationError, match="'close 1', expected 'reveal 1'"):
         one.draw(closed(one, state, other=b"x" * 32))
 
 
@@ -180,6 +208,26 @@ def test_an_attempt_has_a_time_and_the_next_one_its_own(tmp_path, seconds):
     again = asked(FED, state, "commit", messages.Start(), attempt=1)
     one.draw(again, clock=lambda: 9000.0)
     assert load(one.storage, "draw", draws._Stored).begun == 9000.0
+
+
+@pytest.mark.parametrize("seconds", [600.5, -0.5, np.nan], ids=str)
+def test_a_result_is_used_within_the_time_of_its_draw(tmp_path, seconds):
+    """A server that knows the cohort and waits could corrupt it: fewer clients than it may corrupt in the registry."""
+    nodes = {name: node(tmp_path, name) for name in FED.identities}
+    one = nodes[min(drawn_by(nodes, clock=lambda: 1000.0).cohort)]
+    with pytest.raises(SecureAggregationError, match="the result of the draw of round 1 is older than 600 s"):
+        one.join(clock=lambda: 1000.0 + seconds)
+    one.join(clock=lambda: 1600.0)
+
+
+def test_groups_are_used_within_the_time_of_their_draw(tmp_path):
+    fed = federation(7, length=6, dropouts=0, corrupt=0, noise_multiplier=4.0)
+    nodes = {name: node(tmp_path, name, fed) for name in fed.identities}
+    drawn_by(nodes, fed, clock=lambda: 1000.0)
+    known = {"round": 1, "storage": nodes[NAME].storage}
+    assert draws.member_of_group(nodes[NAME].member, 2, **known, clock=lambda: 1600.0).registry.clients
+    with pytest.raises(SecureAggregationError, match="older than 600 s"):
+        draws.member_of_group(nodes[NAME].member, 2, **known, clock=lambda: 1600.5)
 
 
 def test_nothing_shows_the_value_and_one_folder_is_refused(tmp_path):

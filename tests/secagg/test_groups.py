@@ -1,5 +1,6 @@
 """Groups by a public rule: everybody computes the same, nobody chooses, and every group hides its members."""
 
+import hashlib
 from collections import Counter
 from math import comb
 
@@ -12,6 +13,7 @@ from foltr.secagg import groups, ring
 from foltr.secagg.client import join
 from foltr.secagg.guarantee import guarantee
 from foltr.secagg.in_process import run_in_memory
+from foltr.secagg.terms import Terms, cohort_of, guaranteed, new_federation, registry
 
 SEED = bytes(range(32))
 
@@ -75,6 +77,32 @@ def test_the_terms_of_a_group_give_its_guarantee():
     terms = groups.group_terms(fed.terms, 60, 3)
     sizes = groups.group_guarantee(60, 3, dropouts=0.1, corrupt=0.02, failure=fed.terms.failure)
     assert guarantee(20, dropouts=terms.dropouts, corrupt=terms.corrupt) == sizes
+
+
+@pytest.mark.parametrize(
+    ("clients", "count", "dropouts", "corrupt", "cohort"),
+    [(9, 2, 0.2, 0, 0), (100, 3, 0.1, 0.02, 0), (2400, 2, 0.1, 0.1, 0), (40, 2, 0.1, 0.1, 11), (400, 2, 0.1, 0.1, 150)],
+)
+def test_what_is_promised_holds_in_every_group(clients, count, dropouts, corrupt, cohort):
+    """Groups that differ by one, groups of more than 1,000, and federations whose own cohorts are small: a sum asks
+    all of a group, and a client of any group counts as many colluders as the promise."""
+    known = registry(b"s" * 32, {k: hashlib.sha256(str(k).encode()).digest() for k in range(clients)})
+    terms = Terms(new_federation(), 2, dropouts=dropouts, corrupt=corrupt, cohort=cohort)
+    promised = groups.group_guarantee(clients, count, dropouts=dropouts, corrupt=corrupt, failure=terms.failure)
+    own = groups.group_terms(terms, clients, count)
+    for group in groups.assign(SEED, known.clients, count):
+        part = groups.within(known, group)
+        sizes = guaranteed(own, part)
+        assert (sizes.cohort, sizes.colluders) == (len(group), promised.colluders)
+        assert sizes.honest >= promised.honest
+        assert cohort_of(own, part, 7) == set(group)
+
+
+def test_a_promise_that_the_larger_groups_cannot_keep_is_refused():
+    """Two colluders in four clients leave two; of five, one of which may drop out, all would have to survive."""
+    assert guarantee(4, dropouts=0.2, corrupt=0.5).honest == 2
+    with pytest.raises(SpecError, match="5 clients cannot tolerate 1 dropouts and 2 corrupt"):
+        groups.group_guarantee(13, 3, dropouts=0.2, corrupt=0.1, failure=2**-80)
 
 
 # sums in groups, one server

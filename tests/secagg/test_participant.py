@@ -223,8 +223,22 @@ def test_a_node_without_noise_or_with_its_witness_beside_it_is_refused(tmp_path)
     with pytest.raises(SpecError, match="adds noise"):
         node(tmp_path, fed=federation(5)).join()
     one = node(tmp_path)
-    with pytest.raises(SpecError, match="another folder"):
-        one._replace(storage=Storage(one.storage.folder, one.storage.folder)).join()
+    folder = one.storage.folder
+    for witness in (folder, folder / "deep" / "witness"):  # a backup of the folder has both
+        with pytest.raises(SpecError, match="another folder"):
+            one._replace(storage=Storage(folder, witness)).join()
+
+
+def test_a_round_is_answered_only_as_the_member_that_joined_it(tmp_path):
+    """Two federations with one folder: the vector has the noise of the first, and the second would be charged for the
+    noise of its own terms, which is not there."""
+    more = federation(5, length=6, noise_multiplier=400.0)
+    one, other = node(tmp_path), node(tmp_path, fed=more)
+    one.join()
+    with pytest.raises(SecureAggregationError, match="joined under another registry or other terms"):
+        other.answer(next(server_of(more))[VICTIM])
+    assert one.answer(next(server_of(FED))[VICTIM])
+    assert not other.ledger.counts()
 
 
 # the time of a round: five stages of 120 seconds
@@ -296,6 +310,21 @@ def test_a_node_ends_a_late_round_by_itself(tmp_path):
     assert is_erased(victim, key)
     assert not end_if_late(victim.member, storage=victim.storage, clock=at(601).clock)
     victim.join(round=2)
+
+
+def test_a_node_ends_a_round_whose_state_was_restored_or_is_missing(tmp_path):
+    """The witness has the key of the newest state, of which there may be a copy in a backup."""
+    victim, at = joined(tmp_path)
+    path = victim.storage.folder / "round.state"
+    before = path.read_bytes()
+    round_with(victim, "agree")
+    for damage, round in ((lambda: path.write_bytes(before), 1), (path.unlink, 2)):
+        key = head(victim.storage, "round").key
+        damage()
+        assert end_if_late(victim.member, storage=victim.storage, clock=at(1).clock)
+        assert is_erased(victim, key)
+        assert not end_if_late(victim.member, storage=victim.storage, clock=at(1).clock)
+        victim.join(round=round + 1)
 
 
 def test_a_node_without_a_round_has_none_that_is_late(tmp_path):

@@ -8,8 +8,8 @@ import struct
 import time
 
 from foltr.errors import SecureAggregationError
-from foltr.secagg.client import answer
-from foltr.secagg.messages import STAGES
+from foltr.secagg import client as of_round
+from foltr.secagg.messages import stage_of
 
 _LENGTH = struct.Struct(">I")
 
@@ -17,10 +17,12 @@ _LENGTH = struct.Struct(">I")
 class Simulated:
     """Messages arrive at the times they are scheduled for; time passes only while somebody waits for them."""
 
-    def __init__(self, events=(), clients=(), sends=lambda stage, client, reply: [(0.0, reply)]):
+    def __init__(
+        self, events=(), clients=(), sends=lambda stage, client, reply: [(0.0, reply)], answer=of_round.answer
+    ):
         """`sends`: after how many seconds a client sends what, when its honest reply of a stage is `reply`."""
         self.now, self.order, self.events, self.asked = 0.0, itertools.count(), [], {}
-        self.states, self.sends = dict(clients), sends
+        self.states, self.sends, self.answer = dict(clients), sends, answer
         for at, client, message in events:
             self.schedule(at, client, message)
 
@@ -31,10 +33,10 @@ class Simulated:
         return self.now
 
     def send(self, requests):
-        stage = STAGES[len(self.asked)]
+        stage = stage_of(next(iter(requests.values())))
         self.asked[stage] = tuple(requests)
         for client, request in requests.items():
-            self.states[client], reply = answer(self.states[client], request)
+            self.states[client], reply = self.answer(self.states[client], request)
             for delay, message in self.sends(stage, client, reply):
                 self.schedule(self.now + delay, client, message)
 

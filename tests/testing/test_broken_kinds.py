@@ -265,6 +265,15 @@ def test_a_broken_law_of_mechanisms_is_named(changed, law):
     refused(check_mechanism, broken(GAUSSIAN, **changed), law)
 
 
+def two_servers_get(message):
+    """Noise where clients add it; where servers do, what `message` makes of the values."""
+
+    def sent(self, values, state, event, draws):
+        return message(values) if event.noise_by == "servers" else protect(self, values, state, event, draws)
+
+    return sent
+
+
 def for_two_servers(self, context):
     return noise_by_servers(L2) if context.secagg_mode == "two-servers" else L2
 
@@ -277,8 +286,12 @@ def for_two_servers(self, context):
         ({"event": lambda self, context: None}, 'does not fit secagg.mode = "two-servers"'),
         ({"event": lambda self, context: noise_by_servers(L2)}, 'does not fit secagg.mode = "one-server"'),
         ({"event": for_two_servers}, "two servers add the noise, but other draws give other values"),
+        ({"event": for_two_servers, "protect": two_servers_get(lambda v: v + 0.0)},
+         "two servers add noise for a bound of 1, but protected values have an L2 norm of"),
+        ({"event": for_two_servers, "protect": two_servers_get(lambda v: np.append(0.0 * v, 1.0))},
+         "two servers add noise to the update alone, but protect appends 1"),
     ],
-)
+)  # fmt: skip
 def test_a_mechanism_that_declares_a_mode_and_does_not_keep_to_it_is_named(changed, law):
     refused(check_mechanism, broken(GAUSSIAN, **{"protect": protect, **changed}), law)
 

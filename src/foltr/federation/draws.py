@@ -8,6 +8,8 @@
 A client that signs two lists of commitments in one attempt gives the server a result to choose: a folder that was
 restored from a backup answers nothing (`sealed_state`).
 An attempt has a time, `stage_seconds` for each of its stages; after that nothing is answered until the next attempt.
+One stage later its result is void: whoever knows who was drawn, and waits, could corrupt more of a small cohort than
+it has colluders by lot, or gather those that it corrupts in one group.
 Nothing is charged: the values of a draw say nothing about the person.
 """
 
@@ -22,7 +24,7 @@ from foltr.federation.sealed_state import Storage, head, load, require_apart, sa
 from foltr.privacy.ledger_file import NodeLedger
 from foltr.privacy.ledger_records import locked
 from foltr.secagg import draw, groups
-from foltr.secagg.messages import DRAW_STAGES, stage_of
+from foltr.secagg.messages import DRAW_STAGES
 from foltr.secagg.terms import Drawn, set_of, to_set
 
 
@@ -40,6 +42,7 @@ class _Stored(msgspec.Struct, frozen=True, array_like=True):
     seed: bytes = b""  # of the result
     cohort: bytes = b""  # of the result, as a set
     replies: dict[bytes, bytes] = {}  # of this attempt, by the digest of their request
+    context: bytes = b""  # of the member that entered
 
     def __repr__(self) -> str:
         return f"_Stored(round={self.round}, attempt={self.attempt}, done={self.done})"
@@ -61,16 +64,15 @@ def enter_draw(
                 f"draw of round {round} of federation {member.terms.federation}: this node already took part in round "
                 f"{highest}; rounds only rise"
             )
-        stored = _Stored(round, ranker, clock())
-        _entrant(member, stored)  # refuses what cannot be entered, before it counts
-        save(storage, "draw", stored)
+        begun = _begun(member, round, ranker)  # refuses what cannot be entered, before it counts
+        save(storage, "draw", _Stored(round, ranker, clock(), context=begun.context))
 
 
 def answer_draw(member: Member, request: bytes, *, storage: Storage, clock: Clock = time.time) -> bytes:
     """The reply to a request of the draw that was entered; it may be asked for again while the attempt has time."""
     with locked(storage.folder / "draw.lock"):
         stored = load(storage, "draw", _Stored)
-        asked, first = sha256(request).digest(), stage_of(request) == DRAW_STAGES[0]
+        asked, first = sha256(request).digest(), draw.begins_attempt(request)
         if not first and not 0 <= clock() - stored.begun <= len(DRAW_STAGES) * member.terms.stage_seconds:
             raise SecureAggregationError(
                 f"attempt {stored.attempt + 1} of the draw of round {stored.round} has no time left, or the clock was "
@@ -89,26 +91,44 @@ def answer_draw(member: Member, request: bytes, *, storage: Storage, clock: Cloc
         return reply
 
 
-def result(member: Member, round: int, storage: Storage) -> Drawn:
-    """What was drawn for a round; refused where this node does not know it."""
+def result(member: Member, round: int, storage: Storage, clock: Clock = time.time) -> Drawn:
+    """What was drawn for a round; refused where this node does not know it, or the draw is too long ago."""
     with locked(storage.folder / "draw.lock"):
         stored = load(storage, "draw", _Stored)
-    if stored.round != round or not stored.seed:
+    drawn, seconds = _entrant(member, stored).drawn, (len(DRAW_STAGES) + 1) * member.terms.stage_seconds
+    if stored.round != round or drawn is None:
         raise SecureAggregationError(f"this node knows no result of the draw of round {round}; it was not drawn")
-    return Drawn(stored.seed, set_of(stored.cohort, member.registry))
+    if not 0 <= clock() - stored.begun <= seconds:
+        raise SecureAggregationError(
+            f"the result of the draw of round {round} is older than {seconds:g} s, or the clock was turned back; take "
+            f"part in the next draw"
+        )
+    return drawn
 
 
-def member_of_group(member: Member, count: int, *, round: int, storage: Storage) -> Member:
-    """The member that takes part in the sum of its own group, which the node computes from the draw of the round."""
+def member_of_group(member: Member, count: int, *, round: int, storage: Storage, clock: Clock = time.time) -> Member:
+    """The member that takes part in the sum of its own group, which the node computes from the draw of the round.
+
+    For that round only. `count`: agreed on with the terms; a server that could set it would choose among more groups
+    than `group_guarantee` counts.
+    """
     terms = groups.group_terms(member.terms, len(member.registry.clients), count)
-    seed = result(member, round, storage).seed
+    seed = result(member, round, storage, clock).seed
     return member._replace(terms=terms, registry=groups.own_group(member.id, seed, member.registry, count))
 
 
+def _begun(member: Member, round: int, ranker: bytes) -> draw.Entrant:
+    return draw.enter(
+        member.id, member.identity, terms=member.terms, registry=member.registry, round=round, ranker=ranker
+    )
+
+
 def _entrant(member: Member, stored: _Stored) -> draw.Entrant:
-    begun = draw.enter(
-        member.id, member.identity,
-        terms=member.terms, registry=member.registry, round=stored.round, ranker=stored.ranker,
-    )  # fmt: skip
+    begun = _begun(member, stored.round, stored.ranker)
+    if begun.context != stored.context:
+        raise SecureAggregationError(
+            f"the draw of round {stored.round} was entered under another registry or other terms; nothing is sent: "
+            f"answer as the member that entered, and give each federation a folder of its own"
+        )
     drawn = Drawn(stored.seed, set_of(stored.cohort, member.registry)) if stored.seed else None
     return msgspec.structs.replace(begun, drawn=drawn, **{name: getattr(stored, name) for name in _FIELDS})

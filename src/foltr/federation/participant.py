@@ -3,9 +3,11 @@
     join_round    clips, adds the noise once, and stores the vector; a round is joined once, and rounds only rise; where
                   cohorts are drawn by lot, after the draw of the round (`draws`)
     answer        the reply to a request; the same request again gets the same bytes, another one for the same stage
-                  nothing; the release is charged to the ledger before the reply of `mask` leaves
+                  nothing; the release is charged to the ledger before the reply of `mask` leaves; another member than
+                  the one that joined (other terms, another registry, a group) is refused
     end_round     forgets a round that did not end; what was charged stays charged
-    end_if_late   the same, if the time of the round is over; a node calls it when it starts and every few minutes
+    end_if_late   the same, if the time of the round is over or its state does not open; a node calls it when it starts
+                  and every few minutes
 
 A round that fails after `mask` is a spent release: the server may have the sum. There is no way to take it back.
 
@@ -41,7 +43,7 @@ from foltr.privacy.ledger_records import locked
 from foltr.privacy.release import event_of, release
 from foltr.secagg import client, ring
 from foltr.secagg.messages import STAGES, round_seconds
-from foltr.secagg.terms import Drawn, guaranteed, is_by_lot, ring_of, set_of, to_set
+from foltr.secagg.terms import Drawn, context, guaranteed, is_by_lot, ring_of, set_of, to_set
 from foltr.types import Array
 
 
@@ -68,12 +70,13 @@ class _Stored(msgspec.Struct, frozen=True, array_like=True):
     joined: float = 0.0  # seconds since 1970
     drawn: bytes = b""  # the seed of the draw
     cohort: bytes = b""  # that was drawn, as a set
+    context: bytes = b""  # of the member that joined
 
     def __repr__(self) -> str:
         return f"_Stored(round={self.round}, done={self.done})"
 
 
-_OWN = ("round", "ranker", "vector", "replies", "joined", "drawn", "cohort")
+_OWN = ("round", "ranker", "vector", "replies", "joined", "drawn", "cohort", "context")
 _FIELDS = tuple(name for name in _Stored.__struct_fields__ if name not in _OWN)  # of a `secagg.client.Client`
 
 
@@ -96,10 +99,11 @@ def join_round(
         sizes = guaranteed(member.terms, member.registry)
         terms, fixed = member.terms, ring_of(member.terms, sizes)
         vector, _ = release(update, clip=terms.clip, multiplier=terms.noise_multiplier, guarantee=sizes, ring=fixed)
-        lot = draws.result(member, round, storage) if is_by_lot(terms, member.registry) else None
+        lot = draws.result(member, round, storage, clock) if is_by_lot(terms, member.registry) else None
+        seed, cohort = (lot.seed, to_set(lot.cohort, member.registry)) if lot else (b"", b"")
         stored = _Stored(
-            round, ranker, vector.tobytes(), joined=clock(), drawn=lot.seed if lot else b"",
-            cohort=to_set(lot.cohort, member.registry) if lot else b"",
+            round, ranker, vector.tobytes(), joined=clock(), drawn=seed, cohort=cohort,
+            context=context(terms, member.registry, round, ranker, seed),
         )  # fmt: skip
         _state(member, stored)  # refuses what cannot be joined, before it counts as joined
         save(storage, "round", stored)
@@ -110,6 +114,7 @@ def answer(member: Member, request: bytes, *, ledger: NodeLedger, storage: Stora
     """The reply to a request of the round that was joined; it may be asked for again while the round has time."""
     with locked(storage.folder / "round.lock"):
         stored = load(storage, "round", _Stored)
+        _check_member(member, stored)
         if _is_late(member, stored, clock()):
             erase(storage, "round")
             raise SecureAggregationError(
@@ -126,7 +131,10 @@ def answer(member: Member, request: bytes, *, ledger: NodeLedger, storage: Stora
         after = msgspec.structs.replace(stored, replies={**stored.replies, asked: reply}, **changes)
         if after.done == len(STAGES):
             # without the secrets
-            after = _Stored(after.round, after.ranker, b"", after.done, replies=after.replies, joined=after.joined)
+            after = _Stored(
+                after.round, after.ranker, b"", after.done, replies=after.replies, joined=after.joined,
+                drawn=after.drawn, context=after.context,
+            )  # fmt: skip
         save(storage, "round", after)
         return reply
 
@@ -138,13 +146,28 @@ def end_round(storage: Storage) -> None:
 
 
 def end_if_late(member: Member, *, storage: Storage, clock: Clock = time.time) -> bool:
-    """Ends a round whose time is over: secrets do not wait for a server that asks no more. Whether it did."""
+    """Ends a round whose time is over, or whose state does not open: secrets do not wait for a server that asks no
+    more. Whether it did."""
     require_apart(storage)
     with locked(storage.folder / "round.lock"):
-        late = bool(head(storage, "round").key) and _is_late(member, load(storage, "round", _Stored), clock())
+        if not head(storage, "round").key:
+            return False
+        try:
+            late = _is_late(member, load(storage, "round", _Stored), clock())
+        except SecureAggregationError:  # the round is lost, but a backup may have the state that the key opens
+            late = True
         if late:
             erase(storage, "round")
         return late
+
+
+def _check_member(member: Member, stored: _Stored) -> None:
+    """The stored vector has the noise of the terms and the registry that it was joined with, and of no others."""
+    if stored.context != context(member.terms, member.registry, stored.round, stored.ranker, stored.drawn):
+        raise SecureAggregationError(
+            f"round {stored.round} was joined under another registry or other terms; nothing is sent: answer as the "
+            f"member that joined, and give each federation a folder of its own"
+        )
 
 
 def _is_late(member: Member, stored: _Stored, now: float) -> bool:

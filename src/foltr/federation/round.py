@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
+from foltr.errors import SpecError
 from foltr.federation.schedule import Members, Schedule
 from foltr.federation.server import ServerOptimizer, ServerState
 from foltr.privacy import ledger as ledgers
@@ -136,6 +137,11 @@ def _extra(updates: Updates, state: ServerState, protection: Protection) -> tupl
     width = len(state.parameters)
     if protection.mechanism.acts_on != "delta" or updates.values.shape[1] == width:
         return updates, state
+    if protection.event is not None and protection.event.noise_by == "servers":
+        raise SpecError(
+            f"{type(protection.mechanism).__name__} appends {updates.values.shape[1] - width} values to an update, to "
+            f'which two servers add no noise; use secagg.mode = "one-server"'
+        )
     extra = updates.values[:, width:].sum(axis=0)
     following = protection.mechanism.next_state(state.mechanism_state, extra, protection.context)
     return updates._replace(values=updates.values[:, :width]), state._replace(mechanism_state=following)

@@ -44,8 +44,8 @@ Stored = TypeVar("Stored", bound=OfRound)
 
 
 def require_apart(storage: Storage) -> None:
-    """Makes both folders; refuses one for both."""
-    if storage.folder.resolve() == storage.witness.resolve():
+    """Makes both folders; refuses one for both, and a witness inside of the other folder."""
+    if storage.witness.resolve().is_relative_to(storage.folder.resolve()):
         raise SpecError(
             f"{storage.witness}: the witness of a round belongs in another folder, one that is not backed up and "
             f"restored together with {storage.folder}"

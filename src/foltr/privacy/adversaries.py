@@ -77,7 +77,7 @@ ADVERSARIES = {
 class Circumstances(NamedTuple):
     """The properties of a federation that a card needs besides the mechanism."""
 
-    taking_part: int  # clients in a round
+    taking_part: int  # clients in a sum: those of a round, or of a group of it
     rounds: int
     max_rounds: int  # that one user takes part in
     interactions: int  # in a message; the maximum where clients differ
@@ -89,7 +89,7 @@ class Circumstances(NamedTuple):
     central: bool = False  # no federation: one place sees every search
     local_only: bool = False  # local-only training: no client sends anything
     lab: bool = False  # noise comes from addressed streams
-    dropped: int = 0  # clients of a round that may drop out
+    dropped: int = 0  # clients of a sum that may drop out
     colluders: int = 1  # clients that work for a malicious server; at least one is always assumed
     shared_queries: float = 0.0  # fraction of the queries that everybody gets, with documents and labels
 

@@ -70,6 +70,11 @@ def sizes_by_lot(registered: int, *, cohort: int, dropouts: float, corrupt: floa
     fewest = draw.min_clients - most_missing(registered)  # of whom the cohort is drawn
     if not 3 <= cohort <= fewest:
         raise SpecError(f"a cohort of {cohort}; draw 3 to {fewest} of {registered} clients")
+    if fewest < draw.colluders:
+        raise SpecError(
+            f"a cohort may be drawn from {fewest} clients, of whom {draw.colluders} may work for the server; use more "
+            f"clients, or lower shares"
+        )
     within = max(1, most_drawn(fewest, draw.colluders, cohort, _TAIL / results(registered)))
     try:
         return with_colluders(cohort, within, dropouts=dropouts)

@@ -2,7 +2,8 @@
 
     Transport       what a network has to provide
     collect         the replies of one stage: ends when all have replied, at the latest at the deadline
-    conduct         a whole round: `server.aggregate` or `groups.group_means` over a transport
+    conduct         a whole round or draw: `server.aggregate`, `groups.group_means` or `draw_server.draw_cohort` over a
+                    transport
     contributions   the only stage of a round with two aggregators
 
 A stage takes `Terms.stage_seconds` at most; nothing that arrives extends it. Whoever is late has dropped out of the
@@ -41,7 +42,8 @@ class Receiver(Protocol):
         can send any more.
 
         Connections are authenticated and take turns: otherwise somebody on the network can have a client dropped by
-        replying in its name, and one that floods keeps the others waiting.
+        replying in its name, and one that floods keeps the others waiting. A connection that breaks is a client that
+        is silent; an exception, here or in `send`, ends the round for all.
         """
 
 
@@ -85,7 +87,8 @@ def conduct(
     most_bytes: int,
     clock: Clock = time.monotonic,
 ) -> Result:
-    """What the server's side returns. `seconds`: `Terms.stage_seconds`, `most_bytes`: `terms.most_bytes`."""
+    """What the server's side returns. `seconds`: `Terms.stage_seconds`, `most_bytes`: `terms.most_bytes`, of a draw
+    `draw.most_bytes`."""
     requests = next(server)
     while True:
         transport.send(requests)

@@ -32,7 +32,7 @@ from foltr.secagg import certificate, claims, cohort, crypto, graph, messages, r
 from foltr.secagg.claims import Claim
 from foltr.secagg.crypto import SECRET, label
 from foltr.secagg.guarantee import Guarantee
-from foltr.secagg.messages import DRAW_STAGES, Address, Direction, DrawStage
+from foltr.secagg.messages import DRAW_STAGES, Address, Direction, DrawStage, draw_stage
 from foltr.secagg.terms import Drawn, Registry, Terms, context, guaranteed, is_by_lot, set_of
 
 DIGEST = 32
@@ -99,10 +99,18 @@ def tree(commitments: Mapping[int, bytes]) -> list[list[bytes]]:
     return graph.merkle_levels([graph.merkle_leaf(commitments[client]) for client in sorted(commitments)])
 
 
-def claim_of(context: bytes, members: bytes, root: bytes, *, terms: Terms, known: Registry, round: int) -> Claim:
-    digest = sha256(label("draw closed", context, members, root)).digest()
+def claim_of(
+    context: bytes, members: bytes, root: bytes, *, attempt: int, terms: Terms, known: Registry, round: int
+) -> Claim:
+    """`context`: of the attempt."""
+    digest, stage = sha256(label("draw closed", context, members, root)).digest(), draw_stage("close", attempt)
     everybody, sizes = frozenset(known.clients), sizes_of(terms, known)
-    return Claim("the list of commitments", digest, context, round, "close", known, everybody, sizes, terms.failure)
+    return Claim("the list of commitments", digest, context, round, stage, known, everybody, sizes, terms.failure)
+
+
+def begins_attempt(request: bytes) -> bool:
+    """Whether a request claims to; its signature is not checked."""
+    return messages.stage_of(request).split(" ")[0] == DRAW_STAGES[0]
 
 
 # --- the client -------------------------------------------------------------------------------------------------------
@@ -127,12 +135,13 @@ def answer(state: Entrant, request: bytes) -> tuple[Entrant, bytes]:
         _require(state, False, f"a request of {len(request)} bytes; {state.most_bytes} at most")
     _require(state, state.drawn is None, "it has its result and takes part in no further attempt")
     stage: DrawStage = "commit"
-    if messages.stage_of(request) == stage:
+    if begins_attempt(request):
         attempt = state.attempt + 1
         left = rules.tries_left(attempt, cohort.ATTEMPTS)
         _require(state, left, f"attempt {attempt + 1} of a draw, {cohort.ATTEMPTS} at most")
         state = msgspec.structs.replace(state, attempt=attempt, done=0, value=b"", members=b"", root=b"")
     else:
+        _require(state, state.attempt >= 0, "no attempt has begun")
         stage = DRAW_STAGES[state.done]
     body = messages.receive(request, _address(state, "request", stage), state.registry.server, _REQUESTS[stage])
     state, reply = _HANDLERS[stage](state, body)
@@ -182,7 +191,10 @@ def _settle(state: Entrant, body: messages.Values) -> tuple[Entrant, messages.Ag
 
 
 def _closed(state: Entrant) -> Claim:
-    return claim_of(_now(state), state.members, state.root, terms=state.terms, known=state.registry, round=state.round)
+    return claim_of(
+        _now(state), state.members, state.root,
+        attempt=state.attempt, terms=state.terms, known=state.registry, round=state.round,
+    )  # fmt: skip
 
 
 def _now(state: Entrant) -> bytes:
@@ -190,7 +202,7 @@ def _now(state: Entrant) -> bytes:
 
 
 def _address(state: Entrant, direction: Direction, stage: DrawStage) -> Address:
-    return Address(_now(state), state.round, direction, stage, state.id)
+    return Address(_now(state), state.round, direction, draw_stage(stage, state.attempt), state.id)
 
 
 def _require(state: Entrant, holds: bool, what: str) -> None:

@@ -33,7 +33,7 @@ def draw_cohort(
                      seconds=terms.stage_seconds)  # fmt: skip
     for attempt in range(cohort.ATTEMPTS):
         post = post._replace(context=draw.in_attempt(base, attempt))
-        drawn, silent = yield from _attempt(post, present, terms)
+        drawn, silent = yield from _attempt(post, attempt, present, terms)
         if drawn is not None:
             return Draw(drawn, attempt + 1, tuple(sorted(struck)), post.up, post.down, post.dropped)
         struck |= silent
@@ -44,29 +44,30 @@ def draw_cohort(
 
 
 def _attempt(
-    post: Post, present: list[int], terms: Terms
+    post: Post, attempt: int, present: list[int], terms: Terms
 ) -> Generator[Requests, Replies, tuple[Drawn | None, set[int]]]:
     """The result, or those who have to be struck."""
     known, sizes = post.registry, draw.sizes_of(terms, post.registry)
-    replies = yield from ask(post, "commit", {client: messages.Start() for client in present})
-    committed = read(post, "commit", replies, messages.Commitment, _check_commitment)
+    commit, close, reveal, settle = (messages.draw_stage(stage, attempt) for stage in messages.DRAW_STAGES)
+    replies = yield from ask(post, commit, {client: messages.Start() for client in present})
+    committed = read(post, commit, replies, messages.Commitment, _check_commitment)
     at_least(post, len(committed), sizes.min_clients, "clients committed to a value")
 
     levels = draw.tree({client: one.digest for client, one in committed.items()})
     members, root = to_set(committed, known), levels[-1][0]
-    claim = draw.claim_of(post.context, members, root, terms=terms, known=known, round=post.round)
+    claim = draw.claim_of(post.context, members, root, attempt=attempt, terms=terms, known=known, round=post.round)
     lists = {
         client: messages.Closed(members, root, graph.merkle_path(levels, place))
         for place, client in enumerate(committed)
     }
-    replies = yield from ask(post, "close", lists)
-    signed = read(post, "close", replies, messages.Agreement, lambda _, body: _check_same(body.digest, claim.digest))
+    replies = yield from ask(post, close, lists)
+    signed = read(post, close, replies, messages.Agreement, lambda _, body: _check_same(body.digest, claim.digest))
     at_least(post, len(signed), certificate.needed(sizes), "clients signed the list of commitments")
 
     shown = claims.show(claim, {client: messages.signature_of(replies[client]) for client in signed})
-    replies = yield from ask(post, "reveal", dict.fromkeys(committed, shown))
+    replies = yield from ask(post, reveal, dict.fromkeys(committed, shown))
     digests = {client: one.digest for client, one in committed.items()}
-    opened = read(post, "reveal", replies, messages.Value, lambda c, body: _check_value(post.context, c, body, digests))
+    opened = read(post, reveal, replies, messages.Value, lambda c, body: _check_value(post.context, c, body, digests))
     silent = set(committed) - set(opened)
     if len(silent) > cohort.most_missing(len(known.clients)):
         return None, silent
@@ -74,8 +75,8 @@ def _attempt(
     values = b"".join(opened[client].value if client in opened else digests[client] for client in committed)
     body = messages.Values(to_set(opened, known), values)
     drawn = draw.result(terms, known, claim.digest, body.opened, values)
-    replies = yield from ask(post, "settle", dict.fromkeys(sorted(drawn.cohort), body))
-    read(post, "settle", replies, messages.Agreement, lambda _, body: _check_same(body.digest, drawn.seed))
+    replies = yield from ask(post, settle, dict.fromkeys(sorted(drawn.cohort), body))
+    read(post, settle, replies, messages.Agreement, lambda _, body: _check_same(body.digest, drawn.seed))
     return drawn, set()
 
 

@@ -17,7 +17,6 @@ where a group has few honest members.
 Differs from the papers: the server sees the groups' means in the clear; no aggregator runs under the masks.
 """
 
-import math
 from collections.abc import Generator, Iterable
 from fractions import Fraction
 from typing import NamedTuple
@@ -30,14 +29,12 @@ from foltr.errors import SpecError
 from foltr.secagg.cohort import results
 from foltr.secagg.crypto import hkdf, masks
 from foltr.secagg.graph import most_drawn
-from foltr.secagg.guarantee import FEWEST, Guarantee, guarantee
+from foltr.secagg.guarantee import FEWEST, Guarantee, colluders_among, with_colluders
 from foltr.secagg.post import Replies, Requests
 from foltr.secagg.ring import Ring, decode
 from foltr.secagg.server import Sum, aggregate
 from foltr.secagg.terms import Registry, Terms, registry
 from foltr.types import Array
-
-_ROUNDING = 1e-9  # a tenth of 1,000 is 100 in spite of rounding
 
 
 class GroupMeans(NamedTuple):
@@ -57,22 +54,26 @@ def assign(seed: bytes, clients: Iterable[int], groups: int) -> tuple[tuple[int,
 
 def group_guarantee(registered: int, groups: int, *, dropouts: float, corrupt: float, failure: float) -> Guarantee:
     """What every client of every group may count on, except with probability `failure`; refused where it is nothing."""
-    whole = max(1, math.ceil(corrupt * registered - _ROUNDING))
-    size, largest = registered // groups, -(-registered // groups)
+    size, largest, whole = registered // groups, -(-registered // groups), colluders_among(registered, corrupt)
     colluders = max(1, most_drawn(registered, whole, largest, Fraction(failure) / (groups * results(registered))))
     try:
-        return guarantee(size, dropouts=dropouts, corrupt=min(colluders / size, 1 - _ROUNDING))
+        each = [with_colluders(clients, colluders, dropouts=dropouts) for clients in (size, largest)]
     except SpecError as problem:
         raise SpecError(
             f"{groups} groups of {registered} clients: up to {colluders} of {size} in a group may work for the server; "
             f"{problem}; or use two servers, whose noise does not come from clients"
         ) from None
+    return min(each, key=lambda sizes: sizes.honest)
 
 
 def group_terms(terms: Terms, registered: int, groups: int) -> Terms:
-    """The terms of each group's sum: the share of corrupt ones is that of the worst group."""
+    """The terms of each group's sum: all of a group are asked, and the share of corrupt ones is that of the worst one.
+
+    Rounded up, that share is the same number of clients in a group of one less.
+    """
     sizes = group_guarantee(registered, groups, dropouts=terms.dropouts, corrupt=terms.corrupt, failure=terms.failure)
-    return msgspec.structs.replace(terms, corrupt=sizes.colluders / sizes.cohort)
+    largest = -(-registered // groups)
+    return msgspec.structs.replace(terms, corrupt=sizes.colluders / largest, cohort=largest)
 
 
 def within(known: Registry, group: Iterable[int]) -> Registry:

@@ -18,8 +18,13 @@ Stage = Literal["advertise", "share", "mask", "agree", "unmask"]
 STAGES: tuple[Stage, ...] = ("advertise", "share", "mask", "agree", "unmask")
 DrawStage = Literal["commit", "close", "reveal", "settle"]
 DRAW_STAGES: tuple[DrawStage, ...] = ("commit", "close", "reveal", "settle")
-AnyStage: TypeAlias = Stage | DrawStage
+AnyStage: TypeAlias = str  # a `Stage`, or `draw_stage`: a stage of a draw in one attempt
 Direction = Literal["request", "reply"]
+
+
+def draw_stage(stage: DrawStage, attempt: int) -> AnyStage:
+    """The attempt is in the name: a late reply of an earlier attempt is no reply of this one."""
+    return f"{stage} {attempt + 1}"
 
 
 def round_seconds(terms: Terms) -> float:

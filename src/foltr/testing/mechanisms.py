@@ -133,13 +133,19 @@ def _adds_the_noise_it_states(mechanism: Any, case: Case) -> None:
 
 
 def _leaves_the_noise_to_two_servers(mechanism: Any, case: Case) -> None:
-    """Noise of clients beside that of the servers would be accounted for by nobody."""
-    if case.context.secagg_mode == "one-server":
+    """Noise of clients beside that of the servers would be accounted for by nobody. Without noise of its own, a message
+    shows whether it is clipped to the bound, and servers add noise to nothing but the update."""
+    if case.context.secagg_mode == "one-server" or case.event is None:
         return
     state = mechanism.init_state()
     one, other = (_protect(mechanism, case, state, case.draws.skip(step)) for step in (0, 10**5))
     law = "two servers add the noise, but other draws give other values"
     demand(np.array_equal(one, other), mechanism, law, event=case.event, values=case.values)
+    norm, extra = float(np.linalg.norm(one)), len(one) - len(case.values)
+    law = f"two servers add noise to the update alone, but protect appends {extra} values"
+    demand(extra == 0, mechanism, law, event=case.event, values=case.values)
+    law = f"two servers add noise for a bound of {case.event.bound:g}, but protected values have an L2 norm of {norm:g}"
+    demand(norm <= case.event.bound * (1 + 1e-9), mechanism, law, event=case.event, values=case.values)
 
 
 def _goes_on_from_its_next_state(mechanism: Any, case: Case) -> None:

@@ -99,7 +99,7 @@ def _card(facts: Facts, delta: float | None) -> dict[str, Any]:
     per_message = federation.interactions
     dropped, colluders = _dropped_and_colluders(facts.privacy, federation)
     about = Circumstances(
-        taking_part=participants_of(federation),
+        taking_part=_in_a_sum(federation),
         rounds=federation.rounds,
         max_rounds=0 if released is None else int(released.counts.max()),
         interactions=max(per_message) if isinstance(per_message, tuple) else per_message,
@@ -117,11 +117,16 @@ def _card(facts: Facts, delta: float | None) -> dict[str, Any]:
     return card(facts.privacy, released and released.event, about, delta=delta)
 
 
+def _in_a_sum(federation: Federated) -> int:
+    """Clients of the smallest group of a round, or of the whole: noise is that of one sum."""
+    return participants_of(federation) // federation.groups
+
+
 def _dropped_and_colluders(privacy: Any, federation: Federated) -> tuple[int, int]:
-    """Clients of a round that may drop out, and those that work for a malicious server: at least one."""
+    """Clients of a sum that may drop out, and those that work for a malicious server: at least one."""
     if not isinstance(privacy, Gaussian | Laplace):
         return 0, 1
-    participants = participants_of(federation)
+    participants = _in_a_sum(federation)
     context = ReleaseContext(participants, 1, 1, 0, federation.clients)
     survivors, colluders = survivors_and_colluders(privacy, context)
     return participants - survivors, max(1, colluders)

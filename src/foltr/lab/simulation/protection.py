@@ -46,7 +46,8 @@ def protect_rows(mechanism: Any, rows: Array, clients: Array, release: Release, 
 def server_noise(protection: Protection, *, seed: int, clients: int, groups: int = 1) -> Transform | None:
     """What two servers add to a sum, each all of the noise; None with one server, where clients add it in shares.
 
-    It is added to one row of each group: only sums are used. The servers' streams are those of clients after the last.
+    It is added to one row of each group: only sums are used. Rows that are not finite are left out of sums, so the row
+    is the first that is. The servers' streams are those of clients after the last.
     """
     event = protection.event
     if event is None or event.noise_by == "clients":
@@ -55,7 +56,9 @@ def server_noise(protection: Protection, *, seed: int, clients: int, groups: int
 
     def add_noise(updates: Updates, model: Array, round: int) -> Updates:
         values = updates.values.copy()
-        rows = [0] if groups == 1 else [int(one[0]) for one in group_rows(len(values), groups, seed=seed, round=round)]
+        everybody = [np.arange(len(values))]
+        members = everybody if groups == 1 else group_rows(len(values), groups, seed=seed, round=round)
+        rows = [int(one[np.isfinite(values[one]).all(axis=1).argmax()]) for one in members]
         for number, row in itertools.product(range(event.noise_contributors), rows):
             source = clients + number * groups + rows.index(row)
             values[row] += stddev * stream(seed, round=round, client=source, purpose="noise").normal(len(model))
