@@ -32,16 +32,31 @@ def atomic_write(path: Path, *, instead: str = "another folder") -> Iterator[Pat
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
-        with temporary.open("rb") as written:
-            os.fsync(
-                written.fileno()
-            )  # content reaches the disk before the name does, so that a power cut leaves no empty file
+        with temporary.open("rb") as written:  # content before the name: a power cut leaves no empty file
+            os.fsync(written.fileno())
         temporary.replace(path)
     except OSError as problem:
         raise explained(path, problem, instead) from None
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Whole or not at all, readable by the owner only; content and name are on the disk when this returns."""
+    with atomic_write(path) as temporary:
+        temporary.touch(mode=0o600)
+        temporary.write_bytes(content)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def is_apart(witness: Path, folder: Path) -> bool:
+    """Whether a witness is outside of the folder that it watches, so that both are not restored from one backup."""
+    return not witness.resolve().is_relative_to(folder.resolve())
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any], *, instead: str = "another folder") -> int:

@@ -374,6 +374,8 @@ def test_a_witness_that_comes_later_is_needed_from_then_on(files):
 def test_the_witness_stands_in_another_folder(tmp_path):
     with pytest.raises(PrivacyError, match="belongs in another folder"):
         open_ledger(tmp_path / "a", delta=DELTA, budget=1.0, witness=tmp_path / "b")
+    with pytest.raises(PrivacyError, match="belongs in another folder"):  # a backup of the ledger's folder has it too
+        open_ledger(tmp_path / "a", delta=DELTA, budget=1.0, witness=tmp_path / "elsewhere" / "b")
 
 
 def test_a_file_that_is_no_ledger_stays_as_it_is(tmp_path):

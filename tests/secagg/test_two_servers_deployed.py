@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from small_two_servers import RANKER, agreed, contributions, federation, plain_sum
 
-from foltr.errors import PrivacyError, SecureAggregationError, StorageError
+from foltr.errors import PrivacyError, SecureAggregationError, SpecError, StorageError
 from foltr.federation import two_servers as deployed
 from foltr.privacy import ledger as ledgers
 from foltr.privacy.calibration import noise_multiplier
@@ -72,7 +72,7 @@ def test_a_crash_after_the_charge_costs_the_round(tmp_path, monkeypatch):
     """The power fails before the message is stored: it never left, and the round is not charged a second time."""
     ledger, path = Ledger(), tmp_path / "sent"
     with monkeypatch.context() as failing:
-        failing.setattr(deployed, "_store", lambda *_: (_ for _ in ()).throw(OSError("power")))
+        failing.setattr(deployed, "write_durably", lambda *_: (_ for _ in ()).throw(OSError("power")))
         with pytest.raises(OSError, match="power"):
             sent(path, ledger)
     with pytest.raises(PrivacyError, match="refused"):
@@ -84,7 +84,9 @@ def test_a_crash_after_the_charge_costs_the_round(tmp_path, monkeypatch):
 def test_the_ledger_of_a_node_admits_the_planned_rounds_and_refuses_one_more(tmp_path):
     """Epsilon 1 at delta 1e-5 for three releases; a lost file of sent messages does not free a charged round."""
     fed = federation(7, noise_multiplier=noise_multiplier(1.0, 1e-5, 3))
-    ledger = open_ledger(tmp_path / "ledger", delta=1e-5, budget=1.0, witness=tmp_path / "elsewhere" / "ledger")
+    ledger = open_ledger(
+        tmp_path / "state" / "ledger", delta=1e-5, budget=1.0, witness=tmp_path / "elsewhere" / "ledger"
+    )
     path = tmp_path / "sent"
     for round in (1, 2):
         sent(path, ledger, fed=fed, round=round)
@@ -106,18 +108,28 @@ def test_a_damaged_file_stops_everything(tmp_path):
 
 
 def files(folder):
-    return {"path": folder / "memory", "witness": folder / "elsewhere" / "memory"}
+    return {"path": folder / "state" / "memory", "witness": folder / "elsewhere" / "memory"}
 
 
 def test_the_memory_is_on_the_disk_before_a_half_leaves(tmp_path, monkeypatch):
     states, agreements = agreed(NOISY)
     with monkeypatch.context() as failing:
-        failing.setattr(deployed, "_store", lambda *_: (_ for _ in ()).throw(OSError("disk")))
+        failing.setattr(deployed, "write_durably", lambda *_: (_ for _ in ()).throw(OSError("disk")))
         with pytest.raises(OSError, match="disk"):
             deployed.open_half(states[0], agreements[1], **files(tmp_path))
     message = deployed.open_half(states[0], agreements[1], **files(tmp_path))
     stored = deployed.read_memory(**files(tmp_path), federation=NOISY.setup.terms.federation)
     assert (stored.highest, stored.half) == (1, message)
+
+
+def test_the_witness_is_in_no_backup_of_the_memory(tmp_path):
+    states, agreements = agreed(NOISY)
+    for witness in (tmp_path / "state" / "other", tmp_path / "state" / "deeper" / "memory"):
+        with pytest.raises(SpecError, match="outside of its folder"):
+            deployed.open_half(states[0], agreements[1], path=tmp_path / "state" / "memory", witness=witness)
+    where = files(tmp_path)
+    deployed.open_half(states[0], agreements[1], **where)
+    assert {path.stat().st_mode & 0o777 for path in where.values()} == {0o600}
 
 
 def test_the_difference_attack_gets_the_same_half_again(tmp_path):

@@ -7,14 +7,13 @@ and neither does one without its witness. Every state belongs to a round, and th
 Files that are overwritten can be left on a disk; memory is not wiped.
 """
 
-import os
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
-from foltr.atomic import atomic_write
+from foltr.atomic import is_apart, write_durably
 from foltr.errors import SecureAggregationError, SpecError
 from foltr.secagg import crypto
 
@@ -45,7 +44,7 @@ Stored = TypeVar("Stored", bound=OfRound)
 
 def require_apart(storage: Storage) -> None:
     """Makes both folders; refuses one for both, and a witness inside of the other folder."""
-    if storage.witness.resolve().is_relative_to(storage.folder.resolve()):
+    if not is_apart(storage.witness, storage.folder):
         raise SpecError(
             f"{storage.witness}: the witness of a round belongs in another folder, one that is not backed up and "
             f"restored together with {storage.folder}"
@@ -76,24 +75,12 @@ def save(storage: Storage, name: Name, stored: OfRound) -> None:
     """State first, then its head: after a crash between the two, the round is lost and not answered twice."""
     key = crypto.new_secret()
     sealed = crypto.encrypt(key, msgspec.msgpack.encode(stored), name.encode())
-    _write(storage.folder / f"{name}.state", sealed)
+    write_durably(storage.folder / f"{name}.state", sealed)
     now = Head(stored.round, sha256(sealed).digest(), key)
-    _write(storage.witness / f"{name}.head", msgspec.msgpack.encode(now))
+    write_durably(storage.witness / f"{name}.head", msgspec.msgpack.encode(now))
 
 
 def erase(storage: Storage, name: Name) -> None:
     """Key and digest go first: without them the state opens no more. The number of the round stays used."""
-    _write(storage.witness / f"{name}.head", msgspec.msgpack.encode(Head(head(storage, name).round)))
+    write_durably(storage.witness / f"{name}.head", msgspec.msgpack.encode(Head(head(storage, name).round)))
     (storage.folder / f"{name}.state").unlink(missing_ok=True)
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Whole or not at all, for the owner only, on the disk when this returns."""
-    with atomic_write(path) as temporary:  # which waits for the disk
-        temporary.touch(mode=0o600)
-        temporary.write_bytes(content)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -17,7 +17,6 @@ colluder or forged identity. Noise does not come from clients, so removal of a c
 zero; who takes part is known to both aggregators.
 """
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -27,8 +26,8 @@ from typing import Protocol, TypeVar
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from foltr.atomic import atomic_write
-from foltr.errors import SecureAggregationError, StorageError
+from foltr.atomic import is_apart, write_durably
+from foltr.errors import SecureAggregationError, SpecError, StorageError
 from foltr.privacy.events import Event
 from foltr.privacy.ledger_records import locked
 from foltr.privacy.release import release_to_servers, server_noise
@@ -87,7 +86,7 @@ def contribute_once(
         )
         message = contribute(vector, client, identity, setup=setup, round=round, ranker=ranker)
         ledger.charge(event, federation=setup.terms.federation, round=round)  # a crash after it costs a round
-        _store(path, Sent(setup.terms.federation, round, now, message))
+        write_durably(path, msgspec.msgpack.encode(Sent(setup.terms.federation, round, now, message)))
     return message
 
 
@@ -107,13 +106,15 @@ def open_half(state: Aggregating, agreement: bytes, *, path: Path, witness: Path
     Asked again for the newest round, whatever for, it returns the stored bytes: no other sum of it exists. `witness`:
     in a folder that is not backed up and restored with the first.
     """
+    if not is_apart(witness, path.parent):
+        raise SpecError(f"{witness}: the witness of {path} belongs outside of its folder, where no backup has both")
     with _locked(path):
         memory = read_memory(path, witness, state.setup.terms.federation)
         if memory.highest == state.round and memory.half:
             return memory.half
         memory, message = half(state, agreement, memory, noise_of(state.setup))
-        _store(witness, msgspec.structs.replace(memory, half=b""))
-        _store(path, memory)
+        write_durably(witness, msgspec.msgpack.encode(msgspec.structs.replace(memory, half=b"")))
+        write_durably(path, msgspec.msgpack.encode(memory))
     return message
 
 
@@ -132,14 +133,3 @@ def _read(path: Path, kind: type[Stored]) -> Stored | None:
         return None
     except (OSError, msgspec.DecodeError) as problem:
         raise StorageError(f"{path}: cannot be read ({problem}); nothing is sent without it") from None
-
-
-def _store(path: Path, content: msgspec.Struct) -> None:
-    """Content and name are on the disk when this returns."""
-    with atomic_write(path) as temporary:
-        temporary.write_bytes(msgspec.msgpack.encode(content))
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

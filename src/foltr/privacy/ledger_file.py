@@ -30,6 +30,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from foltr.atomic import is_apart
 from foltr.errors import PrivacyError
 from foltr.privacy.events import Adversary, Event, check_composable
 from foltr.privacy.ledger import affordable, check_figures, closed_epsilon, worst_of_each_kind
@@ -237,7 +238,7 @@ def _readable(path: Path) -> Chain | None:
 
 def _terms(path: Path, witness: Path | None) -> _Terms:
     where = None if witness is None else Path(witness).absolute()
-    if where is not None and where.resolve().parent == Path(path).resolve().parent:
+    if where is not None and not is_apart(where, Path(path).resolve().parent):
         raise PrivacyError(
             f"{witness}: the witness of a ledger belongs in another folder than the ledger, one that is not backed up "
             "and restored together with it"
