@@ -7,9 +7,8 @@ import msgspec
 import numpy as np
 from small_rounds import RANKER, answers, federation, members, server_of
 
-from foltr.federation.member import Member
+from foltr.federation.membership import Member, Storage
 from foltr.federation.participant import answer, join_round
-from foltr.federation.sealed_state import Storage
 from foltr.privacy.ledger_file import open_ledger
 from foltr.secagg.messages import STAGES
 

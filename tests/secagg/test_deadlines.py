@@ -15,7 +15,7 @@ from transports import Simulated, Sockets, connected, serve
 
 from foltr.errors import SecureAggregationError
 from foltr.federation import participant
-from foltr.federation.sealed_state import load
+from foltr.federation.membership import load
 from foltr.privacy.ledger_file import open_ledger
 from foltr.secagg import deadlines, groups, messages, ring
 from foltr.secagg.client import join

@@ -11,8 +11,7 @@ from small_rounds import RANKER, federation
 
 from foltr.errors import SecureAggregationError, SpecError
 from foltr.federation import draws, participant
-from foltr.federation.member import Member
-from foltr.federation.sealed_state import Storage, head, load
+from foltr.federation.membership import Member, Storage, head, load
 from foltr.privacy.ledger_file import open_ledger
 from foltr.secagg import draw, groups, messages, ring
 from foltr.secagg.server import aggregate

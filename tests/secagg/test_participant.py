@@ -11,8 +11,8 @@ from small_rounds import asked, content, federation, members, server_of, until
 
 from foltr.errors import FoltrError, PrivacyError, SecureAggregationError, SpecError
 from foltr.federation import participant
+from foltr.federation.membership import head, load
 from foltr.federation.participant import Storage, end_round
-from foltr.federation.sealed_state import head, load
 from foltr.secagg import client as bare
 from foltr.secagg import crypto, messages, ring
 from foltr.secagg.in_process import run_in_memory

@@ -8,8 +8,8 @@ from small_rounds import server_of
 
 from foltr.errors import SecureAggregationError
 from foltr.federation import participant
+from foltr.federation.membership import head, load
 from foltr.federation.participant import end_if_late
-from foltr.federation.sealed_state import head, load
 from foltr.secagg import shamir
 from foltr.secagg.messages import STAGES
 

@@ -6,7 +6,7 @@
     member_of_group    the member that a node is in its group of a round, where groups are summed
 
 A client that signs two lists of commitments in one attempt gives the server a result to choose: a folder that was
-restored from a backup answers nothing (`sealed_state`).
+restored from a backup answers nothing (`membership`).
 An attempt has a time, `stage_seconds` for each of its stages; after that nothing is answered until the next attempt.
 One stage later its result is void: whoever knows who was drawn, and waits, could corrupt more of a small cohort than
 it has colluders by lot, or gather those that it corrupts in one group.
@@ -19,8 +19,7 @@ from hashlib import sha256
 import msgspec
 
 from foltr.errors import SecureAggregationError
-from foltr.federation.member import Clock, Member
-from foltr.federation.sealed_state import Storage, head, load, require_apart, save
+from foltr.federation.membership import Clock, Member, Storage, head, load, require_apart, save
 from foltr.privacy.ledger_file import NodeLedger
 from foltr.privacy.ledger_records import locked
 from foltr.secagg import draw, groups

@@ -18,7 +18,7 @@ than `Terms.corrupt` until it has the shares of a vector that it was sent long a
 server begins it. A clock that is before that moment was turned back, and the round is over too: a wrong clock costs
 rounds. A clock that stands still costs this protection and no other.
 
-What is stored is sealed in two files (`sealed_state`): a folder that was restored from a backup answers nothing, its
+What is stored is sealed in two files (`membership`): a folder that was restored from a backup answers nothing, its
 round is lost, and the client has dropped out of it. The ledger refuses a second charge in one round, with a witness of
 its own. After the last stage the secrets are erased and the replies remain.
 
@@ -35,8 +35,7 @@ import numpy as np
 
 from foltr.errors import PrivacyError, SecureAggregationError, SpecError
 from foltr.federation import draws
-from foltr.federation.member import Clock, Member
-from foltr.federation.sealed_state import Storage, erase, head, load, require_apart, save
+from foltr.federation.membership import Clock, Member, Storage, erase, head, load, require_apart, save
 from foltr.privacy.events import Event
 from foltr.privacy.ledger_file import NodeLedger
 from foltr.privacy.ledger_records import locked

@@ -1,4 +1,4 @@
-"""What a node must not forget and must not be able to go back to: a state in two files.
+"""A node as a member of a federation, and what it must not forget or be able to go back to: a state in two files.
 
 `folder/NAME.state` is sealed under a key of its own for every write; `witness/NAME.head` has that key and the digest of
 the file. The witness is in a folder that is not backed up with the other. So an old copy of the state opens no more,
@@ -7,17 +7,33 @@ and neither does one without its witness. Every state belongs to a round, and th
 Files that are overwritten can be left on a disk; memory is not wiped.
 """
 
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import msgspec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from foltr.atomic import is_apart, write_durably
 from foltr.errors import SecureAggregationError, SpecError
 from foltr.secagg import crypto
+from foltr.secagg.terms import Registry, Terms
 
+Clock: TypeAlias = Callable[[], float]  # seconds since 1970
 Name: TypeAlias = Literal["round", "draw"]
+
+
+class Member(NamedTuple):
+    """What a node knows of its federation, from elsewhere than the server."""
+
+    id: int
+    identity: Ed25519PrivateKey
+    terms: Terms
+    registry: Registry
+
+    def __repr__(self) -> str:
+        return f"Member(id={self.id}, federation={self.terms.federation!r})"  # no secret reaches a log
 
 
 class Storage(NamedTuple):
