@@ -1,20 +1,18 @@
 """Simulated people: the same from the same seed, with the words and preferences that they claim; learners of a node."""
 
-import gzip
 import json
 
 import numpy as np
 import pytest
 
 from foltr.clicks import Users, click_model, clicks_on
-from foltr.client import local_update
-from foltr.errors import DataMissing, SpecError
+from foltr.errors import SpecError
 from foltr.federation.schedule import Members
-from foltr.lab.people import corpora, machine, start_weights, together
+from foltr.lab.people import corpora, start_weights, together
 from foltr.lab.people.comparison import clicks_by, known_items, topical
 from foltr.lab.people.experiment import Situation, graded_gain, learners, quality_of, reciprocal_rank, trace
 from foltr.lab.people.history import columns, next_day, no_history, opened
-from foltr.lab.people.learners import RIVALS, Compared, NoLearning, TemperedPdgd
+from foltr.lab.people.learners import NoLearning
 from foltr.lab.people.people import FAVOURITES, person, searches_of, test_searches
 from foltr.lab.people.plain_bm25 import PlainBm25, plain_terms
 from foltr.lab.people.queries import field_text, known_item
@@ -26,13 +24,10 @@ from foltr.lab.people.weights import HISTORY, Weights, shipped, weights_for
 from foltr.lab.spec.parse import setting
 from foltr.learners.softmax import SoftmaxMap
 from foltr.node import memory
-from foltr.privacy.mechanisms import NoPrivacy
-from foltr.rankers import Linear
 from foltr.rng import stream
 from foltr.text.analysis import stop_words, words
 from foltr.text.matching import NAMES
 from foltr.text.matching import columns as places_of
-from foltr.types import Interaction, Model
 
 test_searches.__test__ = False  # a function of the lab, not a test
 
@@ -60,68 +55,6 @@ def texts(tmp_path_factory):
 @pytest.fixture(scope="module")
 def searcher(texts):
     return Searcher(texts)
-
-
-# --- documents of a machine -----------------------------------------------------------------------------------------
-
-
-def test_the_same_files_make_the_same_documents_whatever_their_order(tmp_path):
-    for name in ("b.txt", "a.md", "c/d.rst"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(f"Heading of {name}\n" + f"text of {name} " * 40)
-    first = machine.machine_documents([tmp_path], limit=3)
-    (tmp_path / "b.txt").rename(tmp_path / "z")
-    (tmp_path / "z").rename(tmp_path / "b.txt")
-    assert machine.machine_documents([tmp_path], limit=3) == first
-    assert [file.path.partition("/")[2] for file in first] == ["a.md", "b.txt", "c/d.rst"]
-    assert first[0].title == "Heading of a.md"
-
-
-def test_files_that_are_no_text_and_texts_that_occur_twice_are_left_out(tmp_path):
-    text = "A text that is long enough to be asked for. " * 10
-    (tmp_path / "one.txt").write_text(text)
-    (tmp_path / "copy.txt").write_text(text)
-    (tmp_path / "binary.txt").write_bytes(b"\0" * 500)
-    (tmp_path / "latin.txt").write_bytes("Straße ".encode("latin-1") * 100)
-    (tmp_path / "short.txt").write_text("short")
-    (tmp_path / "broken.txt.gz").write_bytes(b"\x1f\x8b" + b"x" * 300)
-    (tmp_path / "link.txt").symlink_to(tmp_path / "one.txt")
-    (tmp_path / "loop").symlink_to(tmp_path)
-    found = [machine.read_file(path, path.name) for path in sorted(tmp_path.iterdir())]
-    assert [file.path for file in found if file is not None] == ["copy.txt", "one.txt"]
-
-
-def test_manual_pages_and_html_lose_their_markup(tmp_path):
-    page = (
-        b".TH LS 1\n.SH NAME\nls \\- list \\fBdirectory\\fR contents\n.SH DESCRIPTION\nLists files.\n"
-        + b"More text.\n" * 40
-    )
-    (tmp_path / "ls.1.gz").write_bytes(gzip.compress(page))
-    manual = machine.read_file(tmp_path / "ls.1.gz", "man1/ls.1.gz")
-    assert manual.title == "ls - list directory contents"
-    assert manual.path == "man1/ls.1"
-    assert "\\f" not in manual.body
-    assert ".SH" not in manual.body
-    (tmp_path / "p.html").write_text(
-        "<html><title>A &amp; B</title><script>x()</script><p>" + "words <b>of</b> it " * 30
-    )
-    site = machine.read_file(tmp_path / "p.html", "p.html")
-    assert site.title == "A & B"
-    assert "x()" not in site.body
-    assert "<" not in site.body
-
-
-def test_a_machine_with_few_files_adds_the_standard_library(tmp_path):
-    (tmp_path / "only.txt").write_text("One document of a small machine. " * 20)
-    found = machine.machine_documents([tmp_path], limit=40, fewest=30)
-    assert len(found) == 40
-    assert any(file.path.endswith("only.txt") for file in found)
-
-
-def test_a_folder_that_is_not_there_says_what_to_do(tmp_path, monkeypatch):
-    monkeypatch.setattr(machine.sysconfig, "get_paths", lambda: {"stdlib": str(tmp_path / "none")})
-    with pytest.raises(DataMissing, match="name a folder with documents"):
-        machine.machine_documents([tmp_path / "nothing"])
 
 
 # --- queries and people ---------------------------------------------------------------------------------------------
@@ -301,76 +234,6 @@ def test_a_learner_without_clicks_stays_at_the_start(searcher, weights):
     found = trace(silent, weights, SoftmaxMap())
     assert np.array_equal(found.parameters, weights.values)
     assert found.log == []
-
-
-def model(*parameters):
-    return Model(np.array(parameters), 0, Linear())
-
-
-def test_a_low_temperature_shows_nearly_the_best_list():
-    features, draws = np.array([[3.0], [2.0], [1.0], [0.0]]), stream(1, purpose="ranking")
-    learner = TemperedPdgd(1.0, 1e-3)
-    state = learner.client_init(model(1.0), client=0, interactions=1)
-    ranking, scores = learner.rank(state, features, 4, draws, ranker=Linear())
-    assert ranking.tolist() == [0, 1, 2, 3]
-    assert scores.tolist() == [3000.0, 2000.0, 1000.0, 0.0]
-
-
-def test_what_a_click_is_compared_with():
-    """A click at the third of four shown documents, of five candidates; feature 0 is their number."""
-    features = np.arange(5.0)[:, None]
-    seen = Interaction(features, np.array([4, 3, 2, 1]), np.array([False, False, True, False]), np.zeros(5), 0)
-
-    def rivals(kind):
-        found = RIVALS[kind](seen, stream(1, purpose="choice"), 0)
-        return [sorted((one.differences[:, 0] + 2.0).tolist()) for one in found]
-
-    assert rivals("skip-above") == [[4.0], [3.0]]
-    assert rivals("inverse-propensity") == [[0.0, 1.0, 3.0, 4.0]] * 3
-    assert rivals("top-of-bm25") == [[0.0, 1.0, 3.0, 4.0]]
-
-
-START = np.array([0.4, 0.4])
-
-
-def good_lists(seed, searches=100):
-    """Lists of a ranker whose two features both tell relevant documents, with navigational clicks."""
-    users, found = click_model(Users("navigational"), grades=2), []
-    for step in range(searches):
-        draws = stream(seed, round=step, purpose="data")
-        grades = (draws.uniform(60) < 0.1).astype(np.int8)
-        features = 4 * grades[:, None] + 10 * draws.skip(60).uniform(120).reshape(60, 2)
-        scores = features @ START
-        ranking = np.argsort(-scores)[:10]
-        uniforms = stream(seed, round=step, purpose="clicks").uniform(20)
-        found.append(Interaction(features, ranking, clicks_on(grades[ranking], users, uniforms), scores, 0))
-    return found
-
-
-def learned(seed, learner):
-    """[2] the weights after a log of good lists, in units of the start."""
-    update = local_update(
-        Model(START, 0, Linear()), good_lists(seed), learner=learner, mechanism=NoPrivacy(), noise=lambda purpose: None
-    )
-    return 1 + update.values / START
-
-
-def test_pairs_with_skipped_documents_reverse_a_good_list():
-    """Whatever is clicked has a lower score than what was skipped above it: the weights turn negative, every time."""
-    assert all(learned(seed, Compared("skip-above")).sum() < 0 for seed in range(5))
-    assert all((learned(seed, SoftmaxMap(prior=2.0)) > 0.5).all() for seed in range(5))
-
-
-def test_negatives_from_the_top_of_one_feature_teach_against_it():
-    """Both features are equally right. Compared with the top of the first only, it gets less of the weight than with
-    MAP softmax in at least nine of ten logs; if the negatives did not matter, that would have odds of 11 in 1024."""
-
-    def share(seed, learner):
-        first, second = learned(seed, learner)
-        return first / (first + second)
-
-    lower = [share(seed, Compared("top-of-bm25", 0)) < share(seed, SoftmaxMap(prior=2.0)) for seed in range(10)]
-    assert sum(lower) >= 9
 
 
 # --- runs -----------------------------------------------------------------------------------------------------------
