@@ -9,7 +9,7 @@ import time
 
 from foltr.errors import SecureAggregationError
 from foltr.secagg import client as of_round
-from foltr.secagg.messages import stage_of
+from foltr.secagg.messages import header_of
 
 _LENGTH = struct.Struct(">I")
 
@@ -33,7 +33,7 @@ class Simulated:
         return self.now
 
     def send(self, requests):
-        stage = stage_of(next(iter(requests.values())))
+        stage = header_of(next(iter(requests.values()))).stage
         self.asked[stage] = tuple(requests)
         for client, request in requests.items():
             self.states[client], reply = self.answer(self.states[client], request)

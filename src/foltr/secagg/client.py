@@ -39,6 +39,7 @@ from foltr.secagg.terms import (
     from_set,
     guaranteed,
     most_bytes,
+    require_registered,
     set_of,
     shape_of,
 )
@@ -84,8 +85,7 @@ def join(
     the ranker that the update is relative to. `drawn`: by the client itself, where cohorts are drawn by lot."""
     if vector.shape != (terms.length,) or vector.dtype != ring.dtype(terms.bits):
         raise SpecError(f"a vector of {vector.shape} {vector.dtype}; use {terms.length} values of {terms.bits} bits")
-    if registry.keys.get(id) != identity.public_key().public_bytes_raw():
-        raise SpecError(f"client {id} is not in the registry with this identity; register its public key first")
+    require_registered(id, identity, registry)
     sizes = guaranteed(terms, registry)
     if id not in (cohort := cohort_of(terms, registry, round, drawn)):
         raise SpecError(f"it is not the turn of client {id} in round {round}; join the next one")

@@ -23,9 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Generator, Mapping
 from typing import Protocol, TypeAlias, TypeVar
 
-import msgspec
-
-from foltr.secagg.messages import STAGES, Envelope
+from foltr.secagg.messages import STAGES, header_of
 from foltr.secagg.post import Replies, Requests
 from foltr.secagg.two_servers import TwoServers, is_contribution, max_contribution
 
@@ -33,7 +31,6 @@ _MOST_LOOKS = 2 * len(STAGES)  # every earlier reply may come twice more
 Clock: TypeAlias = Callable[[], float]  # seconds; never goes back
 Fits: TypeAlias = Callable[[int, bytes], bool]  # whether a client's message claims to be its reply
 Result = TypeVar("Result")
-_envelope = msgspec.msgpack.Decoder(Envelope)
 
 
 class Receiver(Protocol):
@@ -103,17 +100,9 @@ def conduct(
 
 def _replies_to(requests: Requests) -> Fits:
     """Whether a message claims the round, stage and client of the request; its signature is not checked here."""
-
-    def fits(client: int, message: bytes) -> bool:
-        try:
-            found = _envelope.decode(message)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return False
-        asked = _envelope.decode(requests[client])
-        same = (found.version, found.round, found.stage) == (asked.version, asked.round, asked.stage)
-        return same and (found.direction, found.client) == ("reply", client)
-
-    return fits
+    asked = {client: header_of(request) for client, request in requests.items()}
+    expected = {client: one._replace(direction="reply") for client, one in asked.items() if one is not None}
+    return lambda client, message: header_of(message) == expected[client]
 
 
 def contributions(

@@ -8,10 +8,12 @@
     settle    whoever is drawn gets all values, computes the root from them again, and from both the seed
 
 A few who committed may open nothing. If more do, the whole draw is repeated without them, with fresh values: `cohort`
-says how many, how often, and why. Guarantee, against a malicious server with `corrupt` of the registry:
-each attempt has one list at most for which honest clients open, but for 2^-80 for each hash that is evaluated; all
-values in it were fixed when the first honest one was opened; so each of its results is uniform, and the server has
-`cohort.results` to choose from. Two of them are two contexts of a round: nobody is in both.
+says how many, how often, and why.
+
+Guarantee, against a malicious server with `corrupt` of the registry: each attempt has one list at most for which honest
+clients open, but for 2^-80 for each hash that is evaluated; all values in it were fixed when the first honest one was
+opened; so each of its results is uniform, and the server has `cohort.results` to choose from. Two of them are two
+contexts of a round: nobody is in both.
 
 Groups (`secagg.groups`) use the seed of a draw without a cohort. A client that is drawn receives 32 bytes for each
 registered client, the others the certificate. `draw_server` has the server's side.
@@ -27,13 +29,13 @@ from typing import Any
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from foltr.errors import SecureAggregationError, SpecError
+from foltr.errors import SecureAggregationError
 from foltr.secagg import certificate, claims, cohort, crypto, graph, messages, rules
 from foltr.secagg.claims import Claim
 from foltr.secagg.crypto import SECRET, label
 from foltr.secagg.guarantee import Guarantee
 from foltr.secagg.messages import DRAW_STAGES, Address, Direction, DrawStage, draw_stage
-from foltr.secagg.terms import Drawn, Registry, Terms, context, guaranteed, is_by_lot, set_of
+from foltr.secagg.terms import Drawn, Registry, Terms, context, guaranteed, is_by_lot, require_registered, set_of
 
 DIGEST = 32
 _REQUESTS: dict[DrawStage, type[messages.Body]] = dict(
@@ -110,7 +112,8 @@ def claim_of(
 
 def begins_attempt(request: bytes) -> bool:
     """Whether a request claims to; its signature is not checked."""
-    return messages.stage_of(request).split(" ")[0] == DRAW_STAGES[0]
+    header = messages.header_of(request)
+    return header is not None and header.stage.split(" ")[0] == DRAW_STAGES[0]
 
 
 # --- the client -------------------------------------------------------------------------------------------------------
@@ -120,8 +123,7 @@ def enter(
     id: int, identity: Ed25519PrivateKey, *, terms: Terms, registry: Registry, round: int, ranker: bytes
 ) -> Entrant:
     """A client before the draw of a round; `federation.draws` stores its states, and nothing else may answer twice."""
-    if registry.keys.get(id) != identity.public_key().public_bytes_raw():
-        raise SpecError(f"client {id} is not in the registry with this identity; register its public key first")
+    require_registered(id, identity, registry)
     sizes = sizes_of(terms, registry)
     return Entrant(
         id=id, identity=identity, terms=terms, registry=registry, round=round, sizes=sizes,

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from foltr.errors import SecureAggregationError, SpecError
+from foltr.errors import SecureAggregationError
 from foltr.secagg import certificate, claims, cohort, crypto, draw, graph, messages
-from foltr.secagg.post import Post, Replies, Requests, ask, at_least, open_post, read, refuse
+from foltr.secagg.post import Post, Replies, Requests, ask, at_least, open_post, read, refuse, registered
 from foltr.secagg.terms import Drawn, Registry, Terms, context, to_set
 
 
@@ -24,9 +24,7 @@ def draw_cohort(
     clients: Iterable[int], *, terms: Terms, registry: Registry, identity: Ed25519PrivateKey, round: int, ranker: bytes
 ) -> Generator[Requests, Replies, Draw]:
     """The result of a draw among these clients, repeated as often as clients allow; or a SecureAggregationError."""
-    present = sorted(set(clients))
-    if unknown := [client for client in present if client not in registry.keys]:
-        raise SpecError(f"clients {unknown[:5]} are not in the registry; register their identities first")
+    present = registered(clients, registry)
     sizes, base = draw.sizes_of(terms, registry), context(terms, registry, round, ranker)
     most, struck = draw.most_bytes(sizes), set[int]()
     post = open_post(present, context=base, round=round, registry=registry, identity=identity, most=most,

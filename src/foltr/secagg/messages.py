@@ -203,11 +203,10 @@ def opened(data: bytes, at: Address) -> Envelope:
         envelope = _envelope.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         raise SecureAggregationError(f"{_named(at)}: not a message ({problem})") from None
-    found = (envelope.version, envelope.round, envelope.stage, envelope.direction, envelope.client)
-    expected = (VERSION, at.round, at.stage, at.direction, at.client)
+    found, expected = _header(envelope), Header(VERSION, at.round, at.stage, at.direction, at.client)
     if found != expected:
-        names = ("version", "round", "stage", "direction", "client")
-        wrong = [f"{n} is {f!r}, expected {e!r}" for n, f, e in zip(names, found, expected, strict=True) if f != e]
+        each = zip(Header._fields, found, expected, strict=True)
+        wrong = [f"{name} is {one!r}, expected {other!r}" for name, one, other in each if one != other]
         raise SecureAggregationError(f"{_named(at)}: {'; '.join(wrong)}")
     return envelope
 
@@ -217,12 +216,26 @@ def vouches(signature: bytes, at: Address, signer: bytes, body: Body) -> bool:
     return signed_by(signer, signature, _signed(at, msgspec.msgpack.encode(body)))
 
 
-def stage_of(message: bytes) -> str:
-    """The stage that a message claims; empty if it is none."""
+class Header(NamedTuple):
+    """What a message claims to be."""
+
+    version: int
+    round: int
+    stage: str
+    direction: str
+    client: int
+
+
+def header_of(message: bytes) -> Header | None:
+    """None if it is no message; nothing is verified."""
     try:
-        return _envelope.decode(message).stage
+        return _header(_envelope.decode(message))
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return ""
+        return None
+
+
+def _header(envelope: Envelope) -> Header:
+    return Header(envelope.version, envelope.round, envelope.stage, envelope.direction, envelope.client)
 
 
 def signature_of(message: bytes) -> bytes:

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from foltr.errors import SecureAggregationError
+from foltr.errors import SecureAggregationError, SpecError
 from foltr.secagg.messages import Address, AnyStage, Body, Direction, Kind, receive, send
 from foltr.secagg.terms import Registry
 from foltr.secagg.unmasking import Report, named
@@ -47,6 +47,14 @@ def open_post(
     return Post(
         context, round, registry, identity, most, seconds, dict.fromkeys(asked, 0), dict.fromkeys(asked, 0), {}, []
     )
+
+
+def registered(clients: Iterable[int], known: Registry) -> list[int]:
+    """Whom a server asks, sorted; refuses strangers."""
+    asked = sorted(set(clients))
+    if strangers := [client for client in asked if client not in known.keys]:
+        raise SpecError(f"clients {strangers[:5]} are not in the registry; register their identities first")
+    return asked
 
 
 def ask(post: Post, stage: AnyStage, bodies: Mapping[int, Body]) -> Generator[Requests, Replies, dict[int, bytes]]:

@@ -25,7 +25,7 @@ from foltr.secagg import certificate, claims, crypto, graph, messages, ring, sha
 from foltr.secagg.claims import Claim
 from foltr.secagg.guarantee import Guarantee
 from foltr.secagg.messages import Kind
-from foltr.secagg.post import Post, Replies, Requests, ask, at_least, blamed, open_post, read, refuse
+from foltr.secagg.post import Post, Replies, Requests, ask, at_least, blamed, open_post, read, refuse, registered
 from foltr.secagg.terms import Drawn, Registry, Terms, cohort_of, context, guaranteed, most_bytes, shape_of, to_set
 from foltr.secagg.unmasking import Opened, Report, unmasked
 from foltr.types import Array
@@ -113,10 +113,7 @@ def aggregate(
 def _cohort(
     clients: Iterable[int], registry: Registry, asked: frozenset[int], sizes: Guarantee, round: int
 ) -> list[int]:
-    cohort = sorted(set(clients))
-    unknown = [client for client in cohort if client not in registry.keys]
-    if unknown:
-        raise SpecError(f"clients {unknown[:5]} are not in the registry; register their identities first")
+    cohort = registered(clients, registry)
     if not set(cohort) <= asked:
         raise SpecError(f"clients {sorted(set(cohort) - asked)[:5]} are asked in round {round}; it is not their turn")
     if len(cohort) < sizes.min_clients:

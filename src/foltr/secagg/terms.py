@@ -15,6 +15,7 @@ from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 import numpy as np
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from foltr.errors import SecureAggregationError, SpecError
 from foltr.secagg.certificate import SIGNATURE, needed
@@ -94,6 +95,11 @@ def registry(server: bytes, keys: Mapping[int, bytes]) -> Registry:
     listed = [part for client in clients for part in (client, keys[client])]
     digest = sha256(label("registry", server, *listed)).digest()
     return Registry(server, dict(keys), clients, {client: place for place, client in enumerate(clients)}, digest)
+
+
+def require_registered(client: int, identity: Ed25519PrivateKey, known: Registry) -> None:
+    if known.keys.get(client) != identity.public_key().public_bytes_raw():
+        raise SpecError(f"client {client} is not in the registry with this identity; register its public key first")
 
 
 def guaranteed(terms: Terms, known: Registry) -> Guarantee:
