@@ -1,15 +1,15 @@
-"""The round: send, train, transform, admit, aggregate, step. `run_rounds` yields a result after each.
+"""The round: admit, collect, step. `run_rounds` yields a result after each.
 
 Sources: S0 Algorithms 2 and 3 (FedAvg), S1 section 3.1 (FOLtR-ES), S2 chapters 4 to 6.
 
-What differs between federations is passed in: a schedule says who takes part, an engine runs the clients, a transform
-changes updates on their way (attacks, calibration of a replay), an aggregator combines them, an optimiser steps.
+What differs between federations is passed in: a schedule says who takes part, a collector asks the clients and combines
+their updates (`engine.EngineCollector` in a simulation, `coordinator` in a deployed federation), an optimiser steps.
 
 Differs from the paper: the server adds the aggregated delta to the model instead of averaging the clients' models,
 which is the same up to rounding.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -24,22 +24,12 @@ from foltr.privacy.mechanisms import NoPrivacy, ReleaseContext
 from foltr.types import Array, OnlineMetrics, Updates
 
 
-class Engine(Protocol):
-    """Where clients run: in plain Python, in machine code, over a click log, or across a network."""
+class RoundModel(NamedTuple):
+    """The model that a round begins with."""
 
-    def prepare(self, members: Members) -> Any:
-        """A cohort as `local_updates` takes it, prepared once where the same clients take part in every round."""
-        ...
-
-    def local_updates(
-        self, models: Array, cohort: Any, round: int, release: "Release | None"
-    ) -> tuple[Updates, OnlineMetrics]:
-        """The updates of `client.local_update` for every client of the cohort, as one batch.
-
-        `models` is [P], or [n, P] where clients have rankers of their own; `round` addresses random streams. Without a
-        release the updates are not protected.
-        """
-        ...
+    version: int
+    parameters: Array  # [P] the newest
+    starts: Array  # [P], or [n, P] where clients start from models of their own or from older ones
 
 
 class Release(NamedTuple):
@@ -47,16 +37,34 @@ class Release(NamedTuple):
 
     state: Any  # of the mechanism, such as the clip
     event: Event | None
+    acts_on: str = "delta"  # what the mechanism protects
 
 
-# (updates, model [P], round) -> updates as they arrive
-Transform: TypeAlias = Callable[[Updates, Array, int], Updates]
-# (updates, version of the newest model) -> one delta [P], or a gradient
-Aggregate: TypeAlias = Callable[[Updates, int], Array]
+class RoundSum(NamedTuple):
+    """What a server learns in a round."""
+
+    delta: Array | None  # [P] what the server steps by, a delta or a gradient; None: nothing was released
+    included: Array  # [n] clients in the sum
+    dropped: Mapping[int, str]  # clients that were asked and are not in the sum, with reasons where they are known
+    appended: Array = np.empty(0)  # sums of the values that the mechanism appended to the updates
+    online: OnlineMetrics | None = None  # simulations only
+    updates: Updates | None = None  # as they arrived; simulations only
+
+
+class Collector(Protocol):
+    """Where clients are, and how their updates are combined."""
+
+    def collect(self, model: RoundModel, members: Members, round: int, release: Release | None) -> RoundSum:
+        """Asks the members of a round. Without a release, clients go on with the model and send nothing."""
+        ...
+
+
+# (state, updates [n, P]) -> the state of the next version, with personal rankers
+Personalize: TypeAlias = Callable[[ServerState, Updates], ServerState]
 
 
 class Protection(NamedTuple):
-    """The mechanism that the engine's clients apply, and the ledger that admits every release before it happens."""
+    """The mechanism that clients apply, and the ledger that admits every release before it happens."""
 
     mechanism: Any = NoPrivacy()
     event: Event | None = None  # the privacy event of one round; None: no protection
@@ -71,9 +79,8 @@ class RoundResult(NamedTuple):
     round: int
     members: Members
     state: ServerState
-    updates: Updates  # as they arrived
-    online: OnlineMetrics
-    released: bool  # False: the ledger refused the round, and the model stays
+    collected: RoundSum
+    released: bool  # False: the ledger refused the round or there was no sum, and the model stays
 
     @property
     def parameters(self) -> Array:
@@ -81,38 +88,32 @@ class RoundResult(NamedTuple):
 
 
 def run_rounds(
-    state: ServerState, schedule: Schedule, engine: Engine, *, protection: Protection = UNPROTECTED,
-    aggregator: Aggregate, server_optimizer: ServerOptimizer, transform: Transform | None = None,
-    personalization: Any = None,
+    state: ServerState, schedule: Schedule, collector: Collector, *, server_optimizer: ServerOptimizer,
+    protection: Protection = UNPROTECTED, personalization: Personalize | None = None,
 ) -> Iterator[RoundResult]:  # fmt: skip
     """All rounds of a schedule."""
-    cohort, versions = None, {state.version: state.parameters}
+    members, versions = None, {state.version: state.parameters}
     for round in schedule.rounds:
-        if cohort is None or not schedule.fixed:
+        if members is None or not schedule.fixed:
             members = schedule.members(round)
-            cohort = engine.prepare(members) if members.clients.size else None
-        if cohort is None:
-            yield RoundResult(round, members, state, _nothing(state), OnlineMetrics(np.empty(0), np.empty(0)), False)
+        if not members.clients.size:
+            yield RoundResult(round, members, state, RoundSum(None, members.clients, {}), False)
             continue
-        released = admit(protection, members.clients)
-        models = _models(state, members, versions)
-        release = Release(state.mechanism_state, protection.event) if released else None
-        updates, online = engine.local_updates(models, cohort, schedule.address + round, release)
-        if members.base_versions is not None:
-            updates = updates._replace(base_versions=members.base_versions)
-        if not released:  # clients go on searching with their current ranker and send nothing
-            state = state._replace(version=state.version + 1)
-        elif personalization is not None:
-            state = personalization(state, updates)
-        else:
-            updates, state = _extra(updates, state, protection)
-            if transform is not None:
-                updates = transform(updates, state.parameters, round)
-            state = server_optimizer(state, aggregator(updates, state.version))
-        yield RoundResult(round, members, state, updates, online, released)
+        model = RoundModel(state.version, state.parameters, _starts(state, members, versions))
+        release = None
+        if admit(protection, members.clients):
+            release = Release(state.mechanism_state, protection.event, protection.mechanism.acts_on)
+        collected = collector.collect(model, members, round, release)
+        if release is not None and personalization is not None and collected.updates is not None:
+            state = personalization(state, collected.updates)
+        elif release is not None and collected.delta is not None:
+            state = server_optimizer(_with_appended(state, collected.appended, protection), collected.delta)
+        else:  # clients go on searching with their current ranker
+            state, release = state._replace(version=state.version + 1), None
+        yield RoundResult(round, members, state, collected, released=release is not None)
 
 
-def _models(state: ServerState, members: Members, versions: dict[int, Array]) -> Array:
+def _starts(state: ServerState, members: Members, versions: dict[int, Array]) -> Array:
     """What clients start from: the newest model, their own, or in buffered rounds the one they began with."""
     if members.base_versions is None:
         return state.parameters if state.personal is None else state.personal.models
@@ -132,21 +133,14 @@ def admit(protection: Protection, clients: Array) -> bool:
     return True
 
 
-def _extra(updates: Updates, state: ServerState, protection: Protection) -> tuple[Updates, ServerState]:
-    """Removes the coordinates that a mechanism appended to a delta and updates its state by them."""
-    width = len(state.parameters)
-    if protection.mechanism.acts_on != "delta" or updates.values.shape[1] == width:
-        return updates, state
+def _with_appended(state: ServerState, appended: Array, protection: Protection) -> ServerState:
+    """Updates the state of a mechanism by the sums of the values that it appended to the updates."""
+    if not appended.size:
+        return state
     if protection.event is not None and protection.event.noise_by == "servers":
         raise SpecError(
-            f"{type(protection.mechanism).__name__} appends {updates.values.shape[1] - width} values to an update, to "
-            f'which two servers add no noise; use secagg.mode = "one-server"'
+            f"{type(protection.mechanism).__name__} appends {appended.size} values to an update, to which two servers "
+            f'add no noise; use secagg.mode = "one-server"'
         )
-    extra = updates.values[:, width:].sum(axis=0)
-    following = protection.mechanism.next_state(state.mechanism_state, extra, protection.context)
-    return updates._replace(values=updates.values[:, :width]), state._replace(mechanism_state=following)
-
-
-def _nothing(state: ServerState) -> Updates:
-    none = np.empty(0, dtype=np.int64)
-    return Updates(np.empty((0, len(state.parameters))), none, none, none)
+    following = protection.mechanism.next_state(state.mechanism_state, appended, protection.context)
+    return state._replace(mechanism_state=following)

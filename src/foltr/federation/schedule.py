@@ -27,7 +27,6 @@ class Schedule(NamedTuple):
     rounds: Iterable[int]
     members: Callable[[int], Members]
     fixed: bool  # the same members in every round, so that an engine prepares for them once
-    address: int = 0  # added to a round's number where its random streams are read: a replay reads new ones
 
 
 def synchronous(

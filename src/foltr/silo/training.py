@@ -25,6 +25,7 @@ import msgspec
 import numpy as np
 
 from foltr.errors import SpecError
+from foltr.federation.engine import EngineCollector
 from foltr.federation.round import Release, run_rounds
 from foltr.federation.schedule import Members, Schedule
 from foltr.federation.server import add, init_state, mean_delta
@@ -122,7 +123,7 @@ def visit(parameters: Array, data: Dataset, queries: Array, *, loss: str, learni
 
 
 class VisitEngine(NamedTuple):
-    """An engine (see `federation.round.Engine`) whose rounds are visits of one party each."""
+    """An engine (see `federation.engine.Engine`) whose rounds are visits of one party each."""
 
     parties: Mapping[int, Dataset]
     visits: Sequence[Visit]  # round r is visits[r - 1]
@@ -155,7 +156,7 @@ def train(parties: Mapping[int, Dataset], sgd: Sgd, *, seed: int) -> Array:
 
     rounds = run_rounds(
         init_state(np.zeros(widths.pop() + 1)), Schedule(range(1, len(visits) + 1), members, fixed=False),
-        VisitEngine(parties, visits, sgd), aggregator=mean_delta, server_optimizer=add,
+        EngineCollector(VisitEngine(parties, visits, sgd), mean_delta), server_optimizer=add,
     )  # fmt: skip
     *_, last = rounds
     return last.parameters[:-1]

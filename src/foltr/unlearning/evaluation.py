@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foltr.federation.round import RoundResult, Transform
+from foltr.federation.engine import Transform
+from foltr.federation.round import RoundResult
 from foltr.types import Array, Dataset
 from foltr.unlearning import shards as shard
 from foltr.unlearning import statistics
@@ -81,9 +82,10 @@ def _trained(
 
     def rounds() -> Iterator[RoundResult]:
         for done in federate(federation, transform=transform):
-            if (done.round - 1) % keep_every == 0:
-                single = done.updates.values.astype(np.float32)  # as it will be stored
-                stored.append(done._replace(updates=done.updates._replace(values=single)))
+            updates = done.collected.updates
+            if updates is not None and (done.round - 1) % keep_every == 0:
+                single = updates._replace(values=updates.values.astype(np.float32))  # as it will be stored
+                stored.append(done._replace(collected=done.collected._replace(updates=single)))
             yield done
 
     return walk(rounds(), every=every), history_of(stored)

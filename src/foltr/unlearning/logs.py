@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foltr.federation.round import Engine, RoundResult, run_rounds
+from foltr.federation.engine import Engine, EngineCollector
+from foltr.federation.round import RoundResult, run_rounds
 from foltr.federation.schedule import Members, Schedule
 from foltr.federation.server import add, init_state, mean_delta
 from foltr.types import Array
@@ -66,7 +67,7 @@ def learn(start: Array, log: Log, engine: Engine) -> Iterator[RoundResult]:
     """Federated rounds over the searches in a log; a client's weight is its number of rows in the round."""
     rounds = {round: Members(clients, np.diff(starts)) for round, clients, starts in rounds_of(log)}
     schedule = Schedule(list(rounds), rounds.__getitem__, fixed=False)
-    return run_rounds(init_state(start), schedule, engine, aggregator=mean_delta, server_optimizer=add)
+    return run_rounds(init_state(start), schedule, EngineCollector(engine, mean_delta), server_optimizer=add)
 
 
 def rounds_of(log: Log) -> Iterator[tuple[int, Array, Array]]:

@@ -30,7 +30,8 @@ import numpy as np
 
 from foltr.atomic import write_arrays
 from foltr.errors import SpecError, StorageError
-from foltr.federation.round import Engine, RoundResult, Transform, run_rounds
+from foltr.federation.engine import Engine, EngineCollector, Transform
+from foltr.federation.round import RoundResult, run_rounds
 from foltr.federation.schedule import Members, Schedule
 from foltr.federation.server import add, init_state, mean_delta
 from foltr.types import Array, Updates
@@ -52,10 +53,8 @@ def federate(
     federation: FederationSetup, *, without: Collection[int] = (), transform: Transform | None = None
 ) -> Iterator[RoundResult]:
     """All rounds; clients in `without` never take part."""
-    return run_rounds(
-        init_state(federation.start), federation.schedule(without), federation.engine, aggregator=mean_delta,
-        server_optimizer=add, transform=transform,
-    )  # fmt: skip
+    collector = EngineCollector(federation.engine, mean_delta, transform)
+    return run_rounds(init_state(federation.start), federation.schedule(without), collector, server_optimizer=add)
 
 
 def negate(attackers: Collection[int], z: float) -> Transform:
@@ -80,14 +79,14 @@ class History(NamedTuple):
 
 def history_of(rounds: Iterable[RoundResult]) -> History:
     """The updates of these rounds as they arrived."""
-    stored = [done for done in rounds if len(done.updates.clients)]
+    stored = [(done, done.collected.updates) for done in rounds if done.collected.updates is not None]
     if not stored:
         raise StorageError("no round stored its updates; store every round, or every 10th")
     return History(
-        np.concatenate([np.full(len(done.updates.clients), done.round, np.int32) for done in stored]),
-        np.concatenate([done.updates.clients for done in stored]).astype(np.int32),
-        np.concatenate([done.members.interactions for done in stored]).astype(np.int32),
-        np.concatenate([done.updates.values.astype(np.float32) for done in stored]),
+        np.concatenate([np.full(len(updates.clients), done.round, np.int32) for done, updates in stored]),
+        np.concatenate([updates.clients for _, updates in stored]).astype(np.int32),
+        np.concatenate([done.members.interactions for done, _ in stored]).astype(np.int32),
+        np.concatenate([updates.values.astype(np.float32) for _, updates in stored]),
     )
 
 
@@ -113,10 +112,9 @@ def replay(
     def calibrate(updates: Updates, model: Array, round: int) -> Updates:  # noqa: ARG001
         return updates._replace(values=calibrated(updates.values, sizes[rows[round]]), weights=weights[rows[round]])
 
-    return run_rounds(
-        init_state(federation.start), Schedule(list(rows), members, fixed=False, address=federation.rounds),
-        federation.engine, aggregator=mean_delta, server_optimizer=add, transform=calibrate,
-    )  # fmt: skip
+    collector = EngineCollector(federation.engine, mean_delta, calibrate, address=federation.rounds)
+    schedule = Schedule(list(rows), members, fixed=False)
+    return run_rounds(init_state(federation.start), schedule, collector, server_optimizer=add)
 
 
 def calibrated(updates: Array, sizes: Array) -> Array:

@@ -13,7 +13,7 @@ import numpy as np
 
 from foltr.errors import SpecError
 from foltr.federation.aggregators import weighted_sum
-from foltr.federation.round import Engine, Transform
+from foltr.federation.engine import Engine, Transform
 from foltr.types import Array
 from foltr.unlearning.logs import Log, learn, only, size
 from foltr.unlearning.replay import Cost, FederationSetup, federate, total_cost, walk

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from foltr.errors import SpecError
-from foltr.federation.round import Transform
+from foltr.federation.engine import Transform
 from foltr.registry import kind_name
 from foltr.rng import Stream, stream
 from foltr.types import Array, Updates

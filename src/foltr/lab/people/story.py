@@ -21,6 +21,7 @@ from typing import Annotated, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
+from foltr.federation.engine import EngineCollector
 from foltr.federation.round import RoundResult, run_rounds
 from foltr.federation.schedule import synchronous
 from foltr.federation.server import add_scaled, init_state
@@ -144,7 +145,7 @@ def _group(texts: Texts, parts: Sequence[Array], setting: StorySetting, weights:
         return summed.total / len(updates.values)
 
     rounds = run_rounds(
-        init_state(start.values), synchronous(setting.people, 1, setting.rounds), engine, aggregator=secure_mean,
+        init_state(start.values), synchronous(setting.people, 1, setting.rounds), EngineCollector(engine, secure_mean),
         server_optimizer=add_scaled(together.server_step),
     )  # fmt: skip
     return Group(situations, engine, [Course(one, weights) for one in situations], rounds, traffic)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from foltr.client import Rank, local_update
+from foltr.federation.engine import EngineCollector
 from foltr.federation.round import Release, run_rounds
 from foltr.federation.schedule import Members, synchronous
 from foltr.federation.server import add_scaled, init_state, mean_delta
@@ -81,8 +82,8 @@ def _rows_together(
     """The shared weights after the last release, and with a personal part on top: one more local refit."""
     engine = PeopleEngine([Course(situation, weights) for situation in situations], setting, learner)
     rounds = run_rounds(
-        init_state(weights.values), synchronous(setting.people, 1, setting.releases), engine,
-        aggregator=mean_delta, server_optimizer=add_scaled(setting.server_step),
+        init_state(weights.values), synchronous(setting.people, 1, setting.releases),
+        EngineCollector(engine, mean_delta), server_optimizer=add_scaled(setting.server_step),
     )  # fmt: skip
     *_, last = rounds
     shared = last.parameters

@@ -24,6 +24,7 @@ import numpy as np
 
 from foltr.clicks import Users, click_model
 from foltr.errors import SpecError
+from foltr.federation.engine import EngineCollector
 from foltr.federation.round import run_rounds
 from foltr.federation.schedule import Members, Schedule, round_robin_cohort
 from foltr.federation.server import ServerState, add, init_state, mean_delta
@@ -215,9 +216,10 @@ def _train(simulation: Simulation, candidate: Candidate, seed: int, noise: float
         draws = stream(seed, round=state.version + 1, purpose="noise").normal(len(delta))
         return add(state, delta + stddev * draws if stddev else delta)
 
+    transform = clip if math.isfinite(candidate.clip) else None
     rounds = run_rounds(
-        init_state(_start(simulation)), _schedule(simulation, candidate, seed), simulation.engines[seed],
-        aggregator=mean_delta, server_optimizer=add_noise, transform=clip if math.isfinite(candidate.clip) else None,
+        init_state(_start(simulation)), _schedule(simulation, candidate, seed),
+        EngineCollector(simulation.engines[seed], mean_delta, transform), server_optimizer=add_noise,
     )  # fmt: skip
     *_, last = rounds
     return last.parameters

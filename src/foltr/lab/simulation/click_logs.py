@@ -25,7 +25,7 @@ LONGEST = np.iinfo(np.int16).max  # documents of a query that a log can number
 
 
 class Recorder(NamedTuple):
-    """An engine (see `federation.round.Engine`) on one thread, and what it recorded."""
+    """An engine (see `federation.engine.Engine`) on one thread, and what it recorded."""
 
     task: Task
     data: Collection

@@ -19,7 +19,7 @@ from foltr.types import Array, Dataset, OnlineMetrics, Updates
 
 
 class Compiled(NamedTuple):
-    """An engine; see `federation.round.Engine`."""
+    """An engine; see `federation.engine.Engine`."""
 
     task: Task
     batches: Batches

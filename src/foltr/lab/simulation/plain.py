@@ -29,7 +29,7 @@ class Person(NamedTuple):
 
 
 class Plain(NamedTuple):
-    """An engine; see `federation.round.Engine`."""
+    """An engine; see `federation.engine.Engine`."""
 
     task: Task
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from foltr._kernels.noise import add_gamma_shares, add_gaussian_shares
-from foltr.federation.round import Protection, Release, Transform
+from foltr.federation.engine import Transform
+from foltr.federation.round import Protection, Release
 from foltr.lab.simulation.grouped import group_rows
 from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace
 from foltr.rng import stream

@@ -15,8 +15,9 @@ from foltr.federation import detector
 from foltr.federation import personalization as personal
 from foltr.federation.aggregators import aggregator_kind, weighted_mean
 from foltr.federation.buffered import weigh_staleness
+from foltr.federation.engine import Aggregate, EngineCollector, Transform
 from foltr.federation.personalization import Shared
-from foltr.federation.round import Aggregate, Transform, run_rounds
+from foltr.federation.round import run_rounds
 from foltr.federation.schedule import Members
 from foltr.federation.server import init_state, server_optimizer
 from foltr.lab.simulation.grouped import Mean, grouped
@@ -55,13 +56,13 @@ def _federated(task: Task, federation: Federated, engine: Any) -> Iterator[Round
     )  # fmt: skip
     protection = protection_in(task)
     noise = server_noise(protection, seed=task.seed, clients=federation.clients, groups=federation.groups)
+    collector = EngineCollector(engine, None if own else aggregation(task, engine), _both(task.transform, noise))
     rounds = run_rounds(
-        state, schedule_of(task), engine, protection=protection, aggregator=aggregation(task, engine),
-        server_optimizer=server_optimizer(task.learner), transform=_both(task.transform, noise),
+        state, schedule_of(task), collector, protection=protection, server_optimizer=server_optimizer(task.learner),
         personalization=personal.personalization(task.personal, task.ranker) if own else None,
     )  # fmt: skip
     for done in rounds:
-        yield _progress(done.round, done.parameters, done.online, done.state.personal)
+        yield _progress(done.round, done.parameters, done.collected.online, done.state.personal)
 
 
 def _both(first: Transform | None, second: Transform | None) -> Transform | None:
@@ -190,8 +191,8 @@ def _chain(federation: Central, engine: Any, start: Array, stops: Sequence[int])
         yield RoundProgress(done, parameters, online.ndcg, online.max_rr, len(online.ndcg))
 
 
-def _progress(round: int, parameters: Array, online: OnlineMetrics, own: Any = None) -> RoundProgress:
-    means = np.zeros((2, 1))
-    if len(online.ndcg):
+def _progress(round: int, parameters: Array, online: OnlineMetrics | None, own: Any = None) -> RoundProgress:
+    means, interactions = np.zeros((2, 1)), 0 if online is None else len(online.ndcg)
+    if online is not None and interactions:
         mean_online(online.ndcg, online.max_rr, means)
-    return RoundProgress(round, parameters, means[0], means[1], len(online.ndcg), None if own is None else own.models)
+    return RoundProgress(round, parameters, means[0], means[1], interactions, None if own is None else own.models)

@@ -8,9 +8,10 @@ import numpy as np
 from foltr.clicks import ClickModel
 from foltr.errors import SpecError
 from foltr.federation.buffered import Arrivals, buffered
+from foltr.federation.engine import Transform
 from foltr.federation.personalization import Shared
 from foltr.federation.releases import protection_of
-from foltr.federation.round import Protection, Transform
+from foltr.federation.round import Protection
 from foltr.federation.schedule import Schedule, max_participation, synchronous
 from foltr.learners.foltr_es import outcomes
 from foltr.privacy.mechanisms import SecAggMode
