@@ -162,7 +162,7 @@ def test_a_cohort_is_protected_as_each_client_protects_itself(mechanism):
     release = Release(mechanism.init_state(), mechanism.event(ReleaseContext(9, 4, 5)))
     deltas = stream(56, purpose="choice").normal(15).reshape(3, 5)
     one_by_one = [
-        mechanism.protect(row, *release, stream(57, round=2, client=client, purpose="noise"))
+        mechanism.protect(row, release.state, release.event, stream(57, round=2, client=client, purpose="noise"))
         for row, client in zip(deltas.copy(), clients.tolist(), strict=True)
     ]
     together = protect_rows(mechanism, deltas, clients, release, seed=57, round=2)

@@ -33,7 +33,7 @@ from hashlib import sha256
 import msgspec
 import numpy as np
 
-from foltr.errors import PrivacyError, SecureAggregationError, SpecError
+from foltr.errors import PrivacyError, SecureAggregationError
 from foltr.federation import draws
 from foltr.federation.membership import Clock, Member, Storage, erase, head, load, require_apart, save
 from foltr.privacy.events import Event
@@ -175,8 +175,6 @@ def _is_late(member: Member, stored: _Stored, now: float) -> bool:
 
 def _event(member: Member) -> Event:
     terms, sizes = member.terms, guaranteed(member.terms, member.registry)
-    if not terms.noise_multiplier:
-        raise SpecError("noise_multiplier = 0; a deployed node adds noise, or its ledger could say nothing")
     return event_of(
         clip=terms.clip, multiplier=terms.noise_multiplier, guarantee=sizes, ring=ring_of(terms, sizes),
         parameters=terms.length,

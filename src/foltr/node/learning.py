@@ -28,7 +28,8 @@ from foltr.types import Array, Model, Update
 
 HISTORY = ("opened", "folder")  # features that count what was opened
 LEARNER = SoftmaxMap(min_clicks=10)
-FEDERATED = SoftmaxMap(prior=5.0, min_clicks=5, clip=0.5, server_learning_rate=2.0)  # others average the noise out
+# one fit to the whole log; the others of a federation average the noise out, so the prior is weaker than alone
+FEDERATED = SoftmaxMap(prior=5.0, min_clicks=5, clip=0.5, server_learning_rate=2.0, refit_every=1 << 30)
 WAIT = 50  # clicks after a return, until weights are fitted again
 STORED_VERSIONS = 100
 _LARGEST_WEIGHT = 1e3

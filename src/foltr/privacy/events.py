@@ -23,7 +23,7 @@ import msgspec
 from foltr.errors import PrivacyError
 from foltr.privacy.noise import SMALLEST_SHARE, SMOOTHING, max_log_ratio, smoothing_log_ratio
 
-Mechanism = Literal["gaussian", "discrete-gaussian", "laplace", "randomized-response", "fpdgd"]
+Mechanism = Literal["gaussian", "discrete-gaussian", "laplace", "randomized-response", "fpdgd", "none"]
 Norm = Literal["l1", "l2", "outcome"]
 Unit = Literal["user", "interaction", "word"]
 Adjacency = Literal["zero-out", "replace"]
@@ -40,6 +40,7 @@ NORMS: dict[str, Norm] = {  # in which each mechanism hides differences
     "laplace": "l1",
     "randomized-response": "outcome",
     "fpdgd": "l2",
+    "none": "l2",
 }
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
@@ -54,7 +55,8 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     norm: Norm  # in which `bound` is stated
     bound: Positive  # largest difference between neighbouring datasets
     clipped: Norm  # in which differences are clipped
-    noise: Positive  # standard deviation, scale of Laplace noise, or the probability of a true response
+    noise: Annotated[float, msgspec.Meta(ge=0)]  # standard deviation, scale of Laplace noise, or the probability of a
+    # true response; 0 for the mechanism "none" only: a sum without noise, whose epsilon is infinite
     unit: Unit = "user"
     adjacency: Adjacency = "zero-out"
     against: tuple[Adversary, ...] = EVERYBODY
@@ -97,6 +99,8 @@ def one_share(event: Event) -> Event:
 
 def holds(event: Event) -> bool:
     """Whether the release has a guarantee: Laplace noise needs all shares, a randomised response p < 1."""
+    if event.mechanism == "none":
+        return False
     if event.mechanism == "randomized-response":
         return event.outcomes >= 2 and event.noise < 1
     if event.mechanism in ("laplace", "fpdgd"):
@@ -177,7 +181,7 @@ def check_composable(events: Iterable[Event]) -> None:
                 f"{event.mechanism} noise hides differences in {needed}; this release declares a bound in {event.norm} "
                 f"and clips in {event.clipped}: it cannot be composed"
             )
-        if not math.isfinite(event.bound / event.noise):
+        if event.mechanism != "none" and not (event.noise > 0 and math.isfinite(event.bound / event.noise)):
             raise PrivacyError(f"{event.mechanism}: bound {event.bound:g} over noise {event.noise:g} is not finite")
         if problem := unproved(event):
             raise PrivacyError(problem)

@@ -37,6 +37,8 @@ def release(update: Array, *, clip: float, multiplier: float, guarantee: Guarant
     """
     event = event_of(clip=clip, multiplier=multiplier, guarantee=guarantee, ring=ring, parameters=len(update))
     bound = _steps(clip, ring)
+    if not multiplier:
+        return _bounded(update, clip, bound, ring), event
     noisy = noise_in_ring(
         _bounded(update, clip, bound, ring),
         variance=_variance(multiplier, bound), noise_contributors=guarantee.honest,
@@ -49,6 +51,8 @@ def event_of(*, clip: float, multiplier: float, guarantee: Guarantee, ring: Ring
     if guarantee.honest < 1:
         raise SpecError(f"{guarantee.honest} honest shares of noise in a sum; at least one is needed")
     bound = _steps(clip, ring)
+    if not multiplier:
+        return _without_noise(bound, parameters)
     total = share_variance(_variance(multiplier, bound), guarantee.honest) * guarantee.honest
     return _proved(Event(
         "discrete-gaussian", "l2", bound, "l2", math.sqrt(total), against=EVERYBODY, parameters=parameters,
@@ -59,6 +63,8 @@ def event_of(*, clip: float, multiplier: float, guarantee: Guarantee, ring: Ring
 def release_to_servers(update: Array, *, clip: float, multiplier: float, ring: Ring) -> tuple[Array, Event]:
     """The clipped vector that a client splits between two servers, and the event of the sum that they release."""
     bound = _steps(clip, ring)
+    if not multiplier:
+        return _bounded(update, clip, bound, ring), _without_noise(bound, len(update))
     total = math.sqrt(share_variance(_variance(multiplier, bound), 1) * SERVERS)
     event = _proved(Event("discrete-gaussian", "l2", bound, "l2", total, against=EVERYBODY, parameters=len(update),
                           noise_contributors=SERVERS, present=1, noise_by="servers"))  # fmt: skip
@@ -88,6 +94,11 @@ def calibrated(
     while high - low > _FINER * low:
         low, high = (low, mid) if admitted(mid := (low + high) / 2) else (mid, high)
     return high
+
+
+def _without_noise(bound: int, parameters: int) -> Event:
+    """The event of a sum without noise: it hides single updates from the server, and its epsilon is infinite."""
+    return Event("none", "l2", bound, "l2", 0.0, against=EVERYBODY, parameters=parameters, present=0)
 
 
 def _steps(clip: float, ring: Ring) -> int:

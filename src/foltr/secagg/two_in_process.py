@@ -7,14 +7,14 @@ Differs from the paper: all parties share one memory, so the process sees everyt
 """
 
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from foltr.errors import SecureAggregationError, SpecError
 from foltr.secagg import crypto
-from foltr.secagg.aggregator import Memory, Noise, Secrets, accept_all, agree, begin, half, listing
+from foltr.secagg.aggregator import Aggregating, Memory, Noise, Secrets, accept_all, agree, begin, half, listing
 from foltr.secagg.deadlines import contributions as collected
 from foltr.secagg.guarantee import FEWEST
 from foltr.secagg.ring import Ring, decode, encode, largest
@@ -62,18 +62,28 @@ def run_round(
             inboxes[0][client], inboxes[1][client] = parts(message, setup=setup)
         except SecureAggregationError as problem:
             unreadable[client] = str(problem)
-    states, refused, lists = [], [], []
-    for index in (0, 1):
-        state = begin(index, secrets[index], before[index], setup=setup, round=round, ranker=ranker)
-        state, wrong = accept_all(state, inboxes[index])
-        state, sent = listing(state)
-        states.append(state)
-        refused.append(unreadable | wrong)
-        lists.append(sent)
-    agreed = [agree(states[index], lists[1 - index]) for index in (0, 1)]
-    halves = [half(agreed[index][0], agreed[1 - index][1], before[index], noise) for index in (0, 1)]
+    begun = [begin(index, secrets[index], before[index], setup=setup, round=round, ranker=ranker) for index in (0, 1)]
+    agreed = agree_on_clients((begun[0], begun[1]), inboxes)
+    halves = [half(agreed.states[index], agreed.messages[1 - index], before[index], noise) for index in (0, 1)]
     sums = combine((halves[0][1], halves[1][1]), setup=setup, round=round, ranker=ranker)
-    return Round(sums, (halves[0][0], halves[1][0]), (refused[0], refused[1]))
+    first, second = agreed.refused
+    return Round(sums, (halves[0][0], halves[1][0]), (unreadable | first, unreadable | second))
+
+
+class Agreed(NamedTuple):
+    """Two aggregators that agree on the clients of a round."""
+
+    states: tuple[Aggregating, Aggregating]
+    messages: tuple[bytes, bytes]  # the signed agreement of each
+    refused: tuple[dict[int, str], dict[int, str]]  # by each: clients, and what is wrong with their parts
+
+
+def agree_on_clients(states: tuple[Aggregating, Aggregating], inboxes: Sequence[Mapping[int, bytes]]) -> Agreed:
+    """Accepts the clients' parts at both aggregators, and exchanges their lists and agreements."""
+    accepted = [accept_all(state, inbox) for state, inbox in zip(states, inboxes, strict=True)]
+    listed = [listing(state) for state, _ in accepted]
+    first, second = (agree(listed[index][0], listed[1 - index][1]) for index in (0, 1))
+    return Agreed((first[0], second[0]), (first[1], second[1]), (accepted[0][1], accepted[1][1]))
 
 
 def _no_time() -> float:
