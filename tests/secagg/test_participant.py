@@ -175,9 +175,14 @@ def test_files_are_the_owners_and_sealed_and_empty_of_secrets_in_the_end(tmp_pat
     assert not any(one in left for one in (stored.seed, stored.mask, stored.channel, stored.vector))
 
 
-def test_a_node_without_noise_or_with_its_witness_beside_it_is_refused(tmp_path):
-    with pytest.raises(SpecError, match="adds noise"):
-        node(tmp_path, fed=federation(5)).join()
+def test_a_node_with_a_budget_takes_part_in_no_sum_without_noise(tmp_path):
+    without = node(tmp_path, budget=1e9, fed=federation(5, length=6))
+    with pytest.raises(PrivacyError, match="budget"):
+        without.join()
+    assert not without.ledger.counts()
+
+
+def test_a_node_with_its_witness_beside_it_is_refused(tmp_path):
     one = node(tmp_path)
     folder = one.storage.folder
     for witness in (folder, folder / "deep" / "witness"):  # a backup of the folder has both

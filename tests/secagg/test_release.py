@@ -13,6 +13,7 @@ from foltr.errors import SpecError
 from foltr.privacy import release
 from foltr.privacy.accounting import epsilon
 from foltr.privacy.calibration import noise_multiplier
+from foltr.privacy.ledger import affordable, closed_epsilon
 from foltr.secagg.guarantee import Guarantee
 from foltr.secagg.in_process import run_in_memory
 from foltr.secagg.ring import Ring, decode
@@ -58,6 +59,14 @@ def test_what_cannot_be_is_refused():
     with pytest.raises(SpecError, match="honest shares"):
         let_out(np.ones(3), guarantee=SEVEN._replace(honest=0))
     with pytest.raises(SpecError, match="noise multiplier"):
-        let_out(np.ones(3), multiplier=0.0)
+        let_out(np.ones(3), multiplier=-1.0)
     with pytest.raises(SpecError, match="clip"):
         let_out(np.ones(3), clip=1e-9)
+
+
+def test_a_sum_without_noise_is_clipped_and_its_epsilon_is_infinite():
+    vector, event = let_out(np.array([30.0, 40.0, 0.0]), multiplier=0.0, clip=1.0)
+    assert np.linalg.norm(vector.view("<i4").astype(float)) <= event.bound
+    assert event.mechanism == "none"
+    assert closed_epsilon({event: 1}, 0.5) == math.inf
+    assert not affordable({event: 1}, budget=1e9, delta=0.5, against="recipients")
