@@ -119,7 +119,7 @@ def _served(chosen: Demo, temporary: Path) -> "Story":
     with foltr.node.open(temporary / "home") as node:
         node.add([own or documents])
         next(node.index(), None)  # the index has its tables before the page can be opened
-        simulation = Simulation(chosen, story, "" if own else str(documents))
+        simulation = Simulation(chosen, story, temporary, "" if own else str(documents))
         try:
             serve(node, simulation.announce, port=chosen.port, story=story)
         finally:
@@ -130,13 +130,14 @@ def _served(chosen: Demo, temporary: Path) -> "Story":
 class Simulation:
     """The child process of the simulation, and the thread that listens to it."""
 
-    def __init__(self, chosen: Demo, story: "Story", write_to: str) -> None:
+    def __init__(self, chosen: Demo, story: "Story", temporary: Path, write_to: str) -> None:
         import json
 
         self._chosen, self._story = chosen, story
         self._lines = Lines(err if chosen.json_ else out)
         self._serving: Serving | None = None
-        setting = {"people": story.people, "seeds": story.seeds, "write_to": write_to}
+        state = str(temporary / "federation")
+        setting = {"people": story.people, "seeds": story.seeds, "write_to": write_to, "state": state}
         self._child = subprocess.Popen(
             [sys.executable, "-m", "foltr.lab.people.story", json.dumps(setting, allow_nan=False)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0,

@@ -67,18 +67,19 @@ class Lines:
                   f"({distance(last.gain)}).", style="bold")  # fmt: skip
         numbers, sent = (sum(getattr(one, name) for one in story.points) for name in ("numbers", "sent"))
         self._paragraph(
-            f"Rounds: {last.round}. Each person sent {numbers} masked numbers, with keys, shares and signatures "
+            f"Rounds: {last.round}. Each person sent {numbers} masked numbers, sealed and signed "
             f"{sent / 1000:.1f} kB. No document, query, click or count left a node.",
             indent="  ",
         )
         self._paragraph(
-            f"Promise at this size: at least {end.sum_of} of {story.people} people are in every sum, {end.honest} "
-            "honest ones if one works for the server. No noise, so no epsilon: a sum of so few can still tell "
+            f"Promise at this size: at least {end.sum_of} of {story.people} people are in every sum, and neither of "
+            "the two operators alone can read an update. No noise, so no epsilon: a sum of so few can still tell "
             "something about one person.",
             indent="  ",
         )
         self._paragraph(
-            "The protocol is executed, all parties in one process: it shows secure sums, not a federation in use. "
+            "The protocol is executed with all nodes and both operators in one process: it shows secure sums, not "
+            "a federation in use. "
             f"People are simulated (seeds {_listed(story.seeds)}); nothing was tuned on these seeds.",
             indent="  ",
         )

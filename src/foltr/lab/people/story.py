@@ -2,8 +2,9 @@
 
 Every person has a private part of Python's docstrings as an index of their own, lasting preferences (`people`), and a
 node that starts from BM25 alone, so that learning can be seen. Each round every person makes some searches with the
-shared weights until five more had a click; what is sent is the clipped difference of a local fit, and the server learns
-the sum of all differences only, by the secure aggregation protocol, which is executed with all parties in this process.
+shared weights until five more had a click; what is sent is the clipped difference of a local fit, and the coordinator
+learns the sum of all differences only, from two operators. The first seed runs as a deployed federation does, with
+state on the disk (`deployed`); the other seeds run the same protocol without it. All parties are in this process.
 
 All seeds advance together: a round's record has the mean over the seeds and its standard error. Quality is MRR@10 of
 held-out searches of the same people, which nobody learns from. Prior, clip and server step are those that a node uses
@@ -12,10 +13,13 @@ in a federation; the weight of BM25 was chosen on the seeds 1001 to 1005, never 
     python -m foltr.lab.people.story '{"seeds": [1, 2, 3, 4, 5]}'       # ends when its standard input is closed
 """
 
+import contextlib
 import os
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Annotated, NamedTuple, TypeAlias
 
 import msgspec
@@ -26,19 +30,19 @@ from foltr.federation.round import RoundResult, run_rounds
 from foltr.federation.schedule import synchronous
 from foltr.federation.server import add_scaled, init_state
 from foltr.lab.people.corpora import Texts, load_texts, subset
+from foltr.lab.people.deployed import Deployed, deployed, with_traffic
 from foltr.lab.people.experiment import Course, Situation, trace, without_clicks
 from foltr.lab.people.settings import Together
 from foltr.lab.people.together import PeopleEngine, held_out_quality, person_with_index, search_until, separate_indexes
 from foltr.lab.people.weights import Weights, shipped, weights_for
 from foltr.learners.softmax import SoftmaxMap
-from foltr.secagg.guarantee import guarantee
-from foltr.secagg.in_process import measured_sum
+from foltr.secagg.two_in_process import two_server_sum
+from foltr.secagg.two_servers import min_clients
 from foltr.types import Array, Updates
 
 CORPUS = "docstrings"
 SEEDS = (1, 2, 3, 4, 5)
 BM25_WEIGHT = 5.0  # logits between the worst and the best candidate; of 3, 5 and 10 on the development seeds
-_DROPOUTS, _CORRUPT = 0.1, 0.05  # shares of the people that `secagg.guarantee` reckons with
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
@@ -51,6 +55,7 @@ class StorySetting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     clicks_a_round: Count = 5
     tests: Count = 50  # held-out searches of a person
     write_to: str = ""  # a folder that the documents are also written to, for the person who watches
+    state: str = ""  # a folder for the state of the deployed federation; none: a temporary one
 
 
 class Estimate(msgspec.Struct, frozen=True):
@@ -94,7 +99,6 @@ class Ended(msgspec.Struct, frozen=True, tag="ended"):
     plain_bm25: Estimate  # one field of plain words: file names and parts of identifiers are not searched
     left_out: Estimate  # start weights that were fitted without this corpus
     sum_of: int  # people in every sum, at least
-    honest: int  # of them, when others work for the server
 
 
 Record: TypeAlias = Begun | Indexed | Measured | Ended
@@ -107,18 +111,24 @@ class Group(NamedTuple):
     engine: PeopleEngine  # with the shared weights
     counters: list[Course]  # the same people with the start weights
     rounds: Iterator[RoundResult]
-    traffic: list[tuple[int, int]]  # bytes up and down of the busiest person, by round
+    federation: Deployed | None  # of the first seed
+    traffic: list[tuple[int, int]]  # bytes up and down of the busiest person of the deployed federation, by round
 
 
 def run_story(setting: StorySetting, texts: Texts | None = None) -> Iterator[Record]:
     """The records of the story, in order."""
-    texts = load_texts(CORPUS) if texts is None else texts
+    with contextlib.ExitStack() as stack:
+        state = setting.state or stack.enter_context(tempfile.TemporaryDirectory(prefix="foltr-federation-"))
+        yield from _story(setting, load_texts(CORPUS) if texts is None else texts, Path(state))
+
+
+def _story(setting: StorySetting, texts: Texts, state: Path) -> Iterator[Record]:
     weights = shipped()
     yield Begun(texts.note, len(texts.titles), setting)
     groups: list[Group] = []
     for seed in setting.seeds:
         parts = separate_indexes(texts, setting.people, seed)
-        groups.append(_group(texts, parts, setting, weights, seed))
+        groups.append(_group(texts, parts, setting, weights, seed, state=None if groups else state))
         yield Indexed(len(groups), min(map(len, parts)), max(map(len, parts)))
     last = setting.rounds * setting.clicks_a_round
     fixed = {row: np.array([_without_clicks(group, weights, row, last) for group in groups])
@@ -126,10 +136,13 @@ def run_story(setting: StorySetting, texts: Texts | None = None) -> Iterator[Rec
     yield _measured(setting, groups, weights, fixed, [_bm25_only(weights).values] * len(groups))
     for _ in range(setting.rounds):
         yield _measured(setting, groups, weights, fixed, [next(group.rounds).parameters for group in groups])
-    yield _ended(setting, groups, fixed["BM25"], last)
+    yield _ended(groups, fixed["BM25"], last)
 
 
-def _group(texts: Texts, parts: Sequence[Array], setting: StorySetting, weights: Weights, seed: int) -> Group:
+def _group(
+    texts: Texts, parts: Sequence[Array], setting: StorySetting, weights: Weights, seed: int, *, state: Path | None
+) -> Group:
+    """The people of a seed; with a folder for its state as a deployed federation."""
     together = Together(
         people=setting.people, preferences=True, searches_with_click=setting.rounds * setting.clicks_a_round,
         releases=setting.rounds, tests=setting.tests,
@@ -137,18 +150,21 @@ def _group(texts: Texts, parts: Sequence[Array], setting: StorySetting, weights:
     start = _bm25_only(weights)
     situations = [person_with_index(subset(texts, part), together, weights, seed, n) for n, part in enumerate(parts)]
     engine = PeopleEngine([Course(one, start) for one in situations], together, _learner(weights))
-    traffic: list[tuple[int, int]] = []
-
-    def secure_mean(updates: Updates, version: int) -> Array:
-        summed = measured_sum(updates.values, round=version + 1)
-        traffic.append((max(summed.up.values()), max(summed.down.values())))
-        return summed.total / len(updates.values)
-
+    federation, collector, traffic = None, EngineCollector(engine, _secure_mean), list[tuple[int, int]]()
+    if state is not None:
+        federation = deployed(engine.learn, setting.people, weights.names, clip=together.clip, folder=state)
     rounds = run_rounds(
-        init_state(start.values), synchronous(setting.people, 1, setting.rounds), EngineCollector(engine, secure_mean),
-        server_optimizer=add_scaled(together.server_step),
+        init_state(start.values), synchronous(setting.people, 1, setting.rounds),
+        federation.collector if federation else collector, server_optimizer=add_scaled(together.server_step),
     )  # fmt: skip
-    return Group(situations, engine, [Course(one, weights) for one in situations], rounds, traffic)
+    if federation is not None:
+        rounds = with_traffic(rounds, federation.transport, traffic)
+    counters = [Course(one, weights) for one in situations]
+    return Group(situations, engine, counters, rounds, federation, traffic)
+
+
+def _secure_mean(updates: Updates, version: int) -> Array:  # noqa: ARG001
+    return two_server_sum(updates.values) / len(updates.values)
 
 
 def _bm25_only(weights: Weights) -> Weights:
@@ -178,7 +194,7 @@ def _measured(
             search_until(one, clicks, weights.values)
         counting[place] = np.mean([held_out_quality(one, together, weights.values) for one in group.counters])
     bm25 = fixed["BM25, node's words"]
-    sent, received = np.max([group.traffic[-1] for group in groups], axis=0).tolist() if done else (0, 0)
+    sent, received = groups[0].traffic[-1] if done else (0, 0)
     return Measured(
         round=done, clicks=clicks, bm25=_estimate(bm25), start_weights=_estimate(fixed["start weights"]),
         counting=_estimate(counting), learned=_estimate(learned), gain=_estimate(learned - bm25),
@@ -186,7 +202,7 @@ def _measured(
     )  # fmt: skip
 
 
-def _ended(setting: StorySetting, groups: list[Group], plain: Array, last: int) -> Ended:
+def _ended(groups: list[Group], plain: Array, last: int) -> Ended:
     left_out = weights_for(CORPUS)
     start = _bm25_only(left_out)
     local_only = [
@@ -194,10 +210,9 @@ def _ended(setting: StorySetting, groups: list[Group], plain: Array, last: int) 
         for group in groups
     ]
     unseen = np.array([_without_clicks(group, left_out, "start weights", last) for group in groups])
-    promise = guarantee(setting.people, dropouts=_DROPOUTS, corrupt=_CORRUPT)
-    return Ended(
-        _estimate(np.array(local_only)), _estimate(plain), _estimate(unseen), promise.min_clients, promise.honest
-    )
+    assert groups[0].federation is not None
+    fewest = min_clients(groups[0].federation.collector.setup)
+    return Ended(_estimate(np.array(local_only)), _estimate(plain), _estimate(unseen), fewest)
 
 
 def _estimate(values: Array) -> Estimate:

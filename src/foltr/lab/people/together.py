@@ -109,17 +109,17 @@ class PeopleEngine(NamedTuple):
     def local_updates(
         self, models: Array, cohort: Members, round: int, release: Release | None  # noqa: ARG002
     ) -> tuple[Updates, OnlineMetrics]:  # fmt: skip
-        goal = round * self.setting.searches_with_click // self.setting.releases
-        clipped = _sending(self.learner, self.setting.prior, self.setting.clip)
-        values, weights = [], []
-        for client in cohort.clients.tolist():
-            course = self.courses[client]
-            search_until(course, goal, models)
-            values.append(_refit(models, course.log, clipped, client))
-            weights.append(1.0)
+        values = np.stack([self.learn(client, round, models) for client in cohort.clients.tolist()])
         none = np.empty(0)
         versions = np.full(len(values), round - 1)
-        return Updates(np.stack(values), np.array(weights), cohort.clients, versions), OnlineMetrics(none, none)
+        return Updates(values, np.ones(len(values)), cohort.clients, versions), OnlineMetrics(none, none)
+
+    def learn(self, client: int, round: int, parameters: Array) -> Array:
+        """[P] what a person sends in a round: first searches with the shared weights, then a fit to the whole log."""
+        course = self.courses[client]
+        search_until(course, round * self.setting.searches_with_click // self.setting.releases, parameters)
+        clipped = _sending(self.learner, self.setting.prior, self.setting.clip)
+        return _refit(parameters, course.log, clipped, client)
 
 
 def search_until(course: Course, goal: int, parameters: Array) -> None:

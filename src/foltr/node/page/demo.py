@@ -41,7 +41,6 @@ class Ending(msgspec.Struct, frozen=True):
     plain_bm25: Estimate
     left_out: Estimate
     sum_of: int  # people in every sum, at least
-    honest: int  # of them, when others work for the server
 
 
 class Story(msgspec.Struct, kw_only=True):
