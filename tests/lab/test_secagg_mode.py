@@ -9,6 +9,7 @@ import pytest
 
 import foltr
 from foltr import registry
+from foltr.clipping import clipped_to
 from foltr.errors import SpecError
 from foltr.federation.releases import protection_of
 from foltr.lab.runs.single import run_setting
@@ -16,7 +17,6 @@ from foltr.lab.simulation.population import load
 from foltr.lab.spec.parse import labels, plan, setting
 from foltr.lab.spec.setting import resolved, stored
 from foltr.privacy.events import Event, noise_by_servers
-from foltr.privacy.mechanisms import clipped_to
 from foltr.privacy.noise import gaussian_share
 from foltr.rng import stream
 

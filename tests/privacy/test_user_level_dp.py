@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
+from foltr.clipping import clipped_to
 from foltr.errors import SpecError
 from foltr.federation.round import Release
-from foltr.lab.simulation.protection import clip_rows, protect_rows
+from foltr.lab.simulation.protection import protect_rows
 from foltr.privacy.calibration import next_clip, noise_multiplier, split_multiplier
 from foltr.privacy.events import EVERYBODY, FOLLOWERS, RECIPIENTS
-from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace, ReleaseContext, clipped_to, noise_contributors
+from foltr.privacy.mechanisms import Fpdgd, Gaussian, Laplace, ReleaseContext, noise_contributors
 from foltr.privacy.noise import gaussian_share
 from foltr.rng import stream
 from foltr.secagg.guarantee import guarantee
@@ -28,8 +29,7 @@ def norm_of(rows, norm):
 
 @given(matrices, st.floats(1e-3, 100), st.sampled_from(["l1", "l2"]))
 def test_whatever_a_client_trained_leaves_within_the_clip(rows, clip, norm):
-    deltas = np.array(rows)
-    clip_rows(deltas, clip=clip, norm=norm)
+    deltas, _ = clipped_to(np.array(rows), clip=clip, norm=norm)
     assert (norm_of(deltas, norm) <= clip * (1 + 1e-12)).all()
 
 
@@ -37,7 +37,7 @@ def test_whatever_a_client_trained_leaves_within_the_clip(rows, clip, norm):
 def test_a_cohort_is_clipped_as_each_client_clips(rows, clip, norm):
     deltas = np.array(rows)
     one_by_one = [clipped_to(row, clip=clip, norm=norm) for row in deltas.copy()]
-    norms = clip_rows(deltas, clip=clip, norm=norm)
+    deltas, norms = clipped_to(deltas, clip=clip, norm=norm)
     assert deltas == pytest.approx(np.array([clipped for clipped, _ in one_by_one]), rel=1e-12, abs=0)
     assert norms == pytest.approx(np.array([before for _, before in one_by_one]), rel=1e-12, abs=0)
 
@@ -45,8 +45,7 @@ def test_a_cohort_is_clipped_as_each_client_clips(rows, clip, norm):
 @given(matrices, st.floats(1e-3, 100), st.sampled_from(["l1", "l2"]))
 def test_a_clip_shortens_and_does_not_turn(rows, clip, norm):
     changes = np.nan_to_num(np.array(rows), nan=0.0, posinf=0.0, neginf=0.0)
-    deltas = changes.copy()
-    before = clip_rows(deltas, clip=clip, norm=norm)
+    deltas, before = clipped_to(changes, clip=clip, norm=norm)
     assert before == pytest.approx(norm_of(changes, norm))
     within = before <= clip
     assert np.array_equal(deltas[within], changes[within])
@@ -56,7 +55,7 @@ def test_a_clip_shortens_and_does_not_turn(rows, clip, norm):
 
 def test_a_client_whose_training_diverged_sends_no_change():
     deltas = np.array([[math.nan, 1.0], [math.inf, 0.0], [0.0, 1.0]])
-    clip_rows(deltas, clip=2.0, norm="l2")
+    deltas, _ = clipped_to(deltas, clip=2.0)
     assert deltas.tolist() == [[0.0, 0.0], [0.0, 0.0], [0.0, 1.0]]
 
 

@@ -26,6 +26,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import msgspec
 import numpy as np
 
+from foltr.clipping import clipped_to
 from foltr.errors import SpecError
 from foltr.metrics import order
 from foltr.rankers.linear import Linear
@@ -102,7 +103,8 @@ class SoftmaxMap(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fi
         return state._replace(parameters=mechanism.project(fitted))
 
     def client_final(self, state: SoftmaxState) -> Array:
-        return clipped(state.parameters - state.start, self.clip)
+        delta = state.parameters - state.start
+        return delta if self.clip is None else clipped_to(delta, clip=self.clip)[0]
 
     def decode(self, updates: Updates, *, seed: int, parameters: int) -> Array:  # noqa: ARG002
         """[n, P] deltas are sent as they are."""
@@ -263,9 +265,3 @@ def _losses(problem: Problem, weights: Array) -> tuple[Array, Array]:
     shifted = np.exp(margins - np.repeat(largest, problem.lengths))
     totals = np.exp(-largest) + np.add.reduceat(shifted, problem.first)
     return largest + np.log(totals), shifted / np.repeat(totals, problem.lengths)
-
-
-def clipped(delta: Array, norm: float | None) -> Array:
-    """The delta, scaled down to an L2 norm where it is longer."""
-    length = float(np.linalg.norm(delta))
-    return delta * (norm / length) if norm is not None and length > norm else delta

@@ -35,6 +35,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import msgspec
 import numpy as np
 
+from foltr.clipping import clipped_to, factors, norms
 from foltr.errors import SpecError
 from foltr.privacy.calibration import laplace_scale, next_clip, noise_multiplier, split_multiplier
 from foltr.privacy.events import (
@@ -107,8 +108,7 @@ class Fpdgd(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
         return None
 
     def project(self, parameters: Array) -> Array:
-        norm = float(np.linalg.norm(parameters))
-        return parameters * (self.radius / norm) if norm > self.radius else parameters
+        return parameters * factors(norms(parameters), self.radius)
 
     def event(self, context: ReleaseContext) -> Event:
         """One round: replacing a user changes the sum by up to the ball's diameter.
@@ -219,7 +219,7 @@ class Gaussian(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
         multiplier, bits = split_multiplier(multiplier, event.present)
         share = gaussian_share(draws, len(values), stddev=multiplier * state, noise_contributors=contributors)
         after = draws.skip(len(values) + len(values) % 2)  # Box-Muller draws pairs
-        bit = bit_of(norm, state) + gaussian_share(after, 1, stddev=bits, noise_contributors=contributors)
+        bit = bit_of(float(norm), state) + gaussian_share(after, 1, stddev=bits, noise_contributors=contributors)
         return np.append(clipped + share, bit)
 
     def next_state(self, state: float, extra: Array, context: ReleaseContext) -> float:
@@ -308,17 +308,6 @@ def _servers_noise(mechanism: Gaussian, event: Event, context: ReleaseContext) -
 def bit_of(norm: float, clip: float) -> float:
     """What a client says of its norm for an adaptive clip: within 1/2, beyond it -1/2; 0 of an update that is zero."""
     return 0.0 if norm == 0 else 0.5 if norm <= clip else -0.5
-
-
-def clipped_to(values: Array, *, clip: float, norm: Literal["l1", "l2"]) -> tuple[Array, float]:
-    """A delta scaled back to a norm of at most `clip`, and its norm before.
-
-    A client whose training diverged (not finite) sends a zero delta, but its noise is still needed.
-    """
-    if not np.isfinite(values).all():
-        return np.zeros_like(values), 0.0
-    length = float(np.abs(values).sum() if norm == "l1" else np.sqrt(np.square(values).sum()))
-    return values * min(1.0, clip / max(length, clip)), length
 
 
 MECHANISMS = {

@@ -17,6 +17,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from foltr.clipping import clipped_to
 from foltr.errors import SpecError
 from foltr.privacy import ledger
 from foltr.privacy.calibration import noise_multiplier
@@ -123,12 +124,9 @@ def _proved(event: Event) -> Event:
 
 def _bounded(update: Array, clip: float, bound: int, ring: Ring) -> Array:
     """Encoded, with an L2 norm of at most `bound` steps."""
-    norm = float(np.linalg.norm(update))
-    if not math.isfinite(norm):
-        update, norm = np.zeros_like(update), 0.0  # local training diverged: no update, but the noise is needed
-    scale = min(1.0, clip / norm) if norm else 1.0
+    clipped, scale = clipped_to(update, clip=clip)[0], 1.0
     while True:
-        encoded = encode(update * scale, ring)
+        encoded = encode(clipped * scale, ring)
         if _square(encoded, ring) <= bound**2:
             return encoded
         scale *= _SHRINK

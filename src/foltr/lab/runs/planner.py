@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from foltr.clicks import Users, click_model
+from foltr.clipping import clipped_to
 from foltr.errors import SpecError
 from foltr.federation.engine import EngineCollector
 from foltr.federation.round import run_rounds
@@ -33,7 +34,6 @@ from foltr.lab.data.catalog import Fold
 from foltr.lab.simulation import compiled
 from foltr.lab.simulation.compiled import Compiled
 from foltr.lab.simulation.evaluation import offline_quality
-from foltr.lab.simulation.protection import clip_rows
 from foltr.lab.simulation.task import Federated, Task
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.calibration import gaussian_epsilon, noise_multiplier
@@ -209,8 +209,7 @@ def _train(simulation: Simulation, candidate: Candidate, seed: int, noise: float
     stddev = noise * noise_of_mean(candidate)
 
     def clip(updates: Updates, model: Array, round: int) -> Updates:  # noqa: ARG001
-        clip_rows(updates.values, clip=candidate.clip, norm="l2")
-        return updates
+        return updates._replace(values=clipped_to(updates.values, clip=candidate.clip)[0])
 
     def add_noise(state: ServerState, delta: Array) -> ServerState:
         draws = stream(seed, round=state.version + 1, purpose="noise").normal(len(delta))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from foltr._kernels.noise import add_gamma_shares, add_gaussian_shares
+from foltr.clipping import clipped_to
 from foltr.federation.engine import Transform
 from foltr.federation.round import Protection, Release
 from foltr.lab.simulation.grouped import group_rows
@@ -30,12 +31,12 @@ def protect_rows(mechanism: Any, rows: Array, clients: Array, release: Release, 
         add_gamma_shares(rows, clients, scale, 1.0 / event.noise_contributors, seed, round)
         return rows
     if type(mechanism) is Laplace:
-        clip_rows(rows, clip=clip, norm="l1")
+        rows, _ = clipped_to(rows, clip=clip, norm="l1")
         scale = event.noise / event.bound * clip
         add_gamma_shares(rows, clients, scale, 1.0 / event.noise_contributors, seed, round)
         return rows
     if type(mechanism) is Gaussian and not mechanism.adaptive:
-        clip_rows(rows, clip=clip, norm="l2")
+        rows, _ = clipped_to(rows, clip=clip, norm="l2")
         if event.noise_by == "servers":
             return rows
         stddev = event.noise / event.bound * clip / np.sqrt(event.noise_contributors)
@@ -73,14 +74,3 @@ def _one_by_one(mechanism: Any, rows: Array, clients: Array, release: Release, *
         mechanism.protect(row, release.state, release.event, stream(seed, round=round, client=client, purpose="noise"))
         for row, client in zip(rows, clients.tolist(), strict=True)
     ])  # fmt: skip
-
-
-def clip_rows(rows: Array, *, clip: float, norm: str) -> Array:
-    """Scales every row of deltas [n, P] back to the clip, in place; returns the norms before [n].
-
-    A client whose training diverged (not finite) sends a zero delta, but its noise is still needed.
-    """
-    rows[~np.isfinite(rows).all(axis=1)] = 0.0
-    norms = np.abs(rows).sum(axis=1) if norm == "l1" else np.sqrt(np.square(rows).sum(axis=1))
-    rows *= np.minimum(1.0, clip / np.maximum(norms, clip))[:, None]
-    return norms
