@@ -51,6 +51,23 @@ def result(tmp_path):
     return foltr.run(SPEC, out=tmp_path / "runs")
 
 
+def test_the_file_of_a_spec_runs_to_the_same_result(result, tmp_path):
+    file = tmp_path / "spec.toml"
+    file.write_text(
+        'name = "from Python"\ndata = {name = "synthetic-mq2007@60", folds = 1}\n'
+        "federation = {clients = 8, rounds = 20}\nruns = {seeds = 2, evaluate_every = 10}\n"
+        'sweep = {"users.clicks" = ["navigational", "informational"]}\n'
+    )
+    for given in (file, str(file)):
+        assert foltr.run(given, out=tmp_path / "runs").curves.equals(result.curves)
+    with pytest.raises(InputError, match="there is no such spec file"):
+        foltr.run(tmp_path / "nosuch.toml")
+
+
+def test_importing_the_main_module_runs_nothing():
+    importlib.import_module("foltr.__main__")
+
+
 def test_a_spec_runs_to_a_result_with_curves(result):
     assert isinstance(result, foltr.Result)
     curves = result.curves

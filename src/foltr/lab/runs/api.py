@@ -1,4 +1,4 @@
-"""The Python API: `foltr.run(Spec(...)) -> Result`."""
+"""The Python API: `foltr.run(Spec(...)) -> Result`, or `foltr.run("spec.toml")`."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from foltr.lab import records
 from foltr.lab.records import Rows
 from foltr.lab.runs.run import finish, prepare, results, run_missing
-from foltr.lab.spec.parse import plan
+from foltr.lab.spec.parse import plan, read
 from foltr.rankers.trained import Ranker
 
 
@@ -35,9 +35,13 @@ class Result(NamedTuple):
         return Ranker.load(self.run.dir / "ranker.npz")
 
 
-def run(spec: Spec | dict[str, Any], *, out: str | Path = "runs", jobs: int = 1) -> Result:
-    """Runs a spec and reads the result back. With jobs > 1, call it under `if __name__ == "__main__":`."""
-    prepared = prepare(plan(dict(spec)), Path(out))
+def run(spec: Spec | dict[str, Any] | str | Path, *, out: str | Path = "runs", jobs: int = 1) -> Result:
+    """Runs a spec, or the file of one, and reads the result back.
+
+    With jobs > 1, call it under `if __name__ == "__main__":`.
+    """
+    planned = read(Path(spec)) if isinstance(spec, str | Path) else plan(dict(spec))
+    prepared = prepare(planned, Path(out))
     for _ in run_missing(prepared, jobs=jobs):
         pass
     return Result(finish(prepared))
