@@ -162,13 +162,13 @@ def open_result(
     json_: Json = False,
 ) -> None:
     """Open a result of the last search, and remember the choice. Programs and scripts are only revealed."""
-    from foltr.node.opening import open_file
+    from foltr.node.opening import indexed_file, open_file
     from foltr.node.snippets import escaped
 
     with opened() as node:
         impression, offset = _last(node)
         path = node.choose_place(impression, number - 1 - offset)
-    reason = None if print_ else open_file(Path(path))
+        reason = None if print_ else open_file(indexed_file(node, path))
     if json_:
         print_json({"path": path.encode("utf-8", "backslashreplace").decode(), "revealed_because": reason})
         return

@@ -84,16 +84,15 @@ def short_path(path: str) -> str:
 
 
 def day(seconds: float | None) -> str:
-    if seconds is None:
-        return ""
-    try:
-        return datetime.datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d")
-    except (OverflowError, OSError, ValueError):
-        return ""
+    return "" if seconds is None else moment(seconds).partition(" ")[0]
 
 
 def moment(seconds: float) -> str:
-    return datetime.datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M")
+    """Day and time in this zone; nothing for a date that no calendar has."""
+    try:
+        return datetime.datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M")
+    except (OverflowError, OSError, ValueError):
+        return ""
 
 
 def size(number: int) -> str:

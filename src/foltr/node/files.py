@@ -102,6 +102,17 @@ def of_document(connection: sqlite3.Connection, document: int) -> Waiting:
     return Waiting(row[0], joined(row[1], row[2]), *row[3:])
 
 
+def inode_of(connection: sqlite3.Connection, path: str) -> int | None:
+    """The inode that a file had when it was last seen; None where the index does not have it, or excludes it."""
+    folder, _, name = os.fsencode(path).rpartition(b"/")
+    row = connection.execute(
+        "SELECT f.inode FROM files f JOIN folders o ON o.id = f.folder WHERE o.path = ? AND f.name = ? "
+        "AND f.is_folder = 0 AND f.state != 'excluded'",
+        (folder or b"/", name),
+    ).fetchone()
+    return None if row is None else int(row[0])
+
+
 def count_waiting(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT count(*) FROM files WHERE state = 'waiting'").fetchone()[0])
 

@@ -15,7 +15,7 @@ import fnmatch
 import os
 import re
 import stat
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from pathlib import PurePath
 from typing import NamedTuple
@@ -151,9 +151,7 @@ class Rules:
         return any(status is not None and self.is_own(status) for status in every)
 
     def root_of(self, path: str) -> str | None:
-        """The innermost root above a path."""
-        above = [root for root in self.roots if path == root or path.startswith(root.rstrip("/") + "/")]
-        return max(above, key=len, default=None)
+        return innermost_root(self.roots, path)
 
     def verdict(self, path: str) -> str | None:
         """Why a path below a root is excluded, itself or by a folder above it; None: it is not."""
@@ -188,6 +186,12 @@ class Rules:
         if is_folder and name == "tmp" and self._deliveries and {"cur", "new"} <= set(beside):
             return "caches: tmp/ of a Maildir, whose messages are being delivered"
         return None
+
+
+def innermost_root(roots: Iterable[str], path: str) -> str | None:
+    """The innermost root that is a path or above it."""
+    above = [root for root in roots if path == root or path.startswith(root.rstrip("/") + "/")]
+    return max(above, key=len, default=None)
 
 
 class FolderRules(NamedTuple):
