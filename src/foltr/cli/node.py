@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from foltr.cli import node_page
+from foltr.cli import node_output, node_page
 from foltr.cli.node_output import moment, rebuilding, say, show_contributions, show_indexing, show_results, size, table
 from foltr.cli.output import Json, print_json, require, with_options
 from foltr.errors import InputError
@@ -211,10 +211,13 @@ def status(json_: Json = False) -> None:
         say(f"searches {root}")
     if found.paused:
         say("paused; foltr node resume goes on")
+    if found.following is not None:
+        say(node_output.following(found.following))
 
 
 def _plain_status(found: "Status") -> dict[str, Any]:
-    return {**found._asdict(), "rebuilding": found.rebuilding and found.rebuilding._asdict()}
+    parts = {"rebuilding": found.rebuilding, "following": found.following}
+    return {**found._asdict(), **{name: part and part._asdict() for name, part in parts.items()}}
 
 
 class History(NamedTuple):

@@ -12,6 +12,7 @@ from rich.text import Text
 from foltr.cli.output import err, out
 
 if TYPE_CHECKING:
+    from foltr.node.follower import Follower
     from foltr.node.layout import Rebuild
     from foltr.node.node import Node
     from foltr.node.results import Contribution, Results, Row
@@ -75,6 +76,14 @@ def rebuilding(new: "Rebuild") -> str:
     if not new.total:
         return f"{serving}; foltr node index builds it"
     return f"{serving}: {new.done:,} of {new.total:,} files are done"
+
+
+def following(follower: "Follower") -> str:
+    """Whether changes are followed, for the status."""
+    if follower.running:
+        return "changes are followed" + (f"; started again, since {follower.problem}" if follower.problem else "")
+    again = f"; it is started again at {moment(follower.again)}" if follower.again else ""
+    return f"changes are NOT followed: {follower.problem}{again}"
 
 
 def short_path(path: str) -> str:
