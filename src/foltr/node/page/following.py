@@ -24,14 +24,13 @@ import msgspec
 
 from foltr.errors import FoltrError
 from foltr.node import follower
-from foltr.node.file_version import reason_text
+from foltr.node.file_version import reason_of, reason_text
 from foltr.node.places import Places
 
 _FIRST_SECONDS, _LONGEST_SECONDS = 1.0, 300.0  # until a child that died is started again: twice as long each time
 _STEADY_SECONDS = 600.0  # a child that lived so long had not failed for the reason of the one before
 _LAST_WORDS_SECONDS = 5.0  # until what a dead child said has been read
 _AGAIN_SECONDS = 10.0  # until indexing is tried again
-_LONGEST_WORDS = 300  # characters of an error
 _END_SECONDS = 10.0  # until a child that does not end is killed; the index outlives that
 
 
@@ -125,7 +124,7 @@ class Following:
 
     def _await_death(self, child: "subprocess.Popen[str]", listening: threading.Thread, began: float) -> None:
         code = child.wait()
-        lived = self._clock() - began
+        lifetime = self._clock() - began
         listening.join(_LAST_WORDS_SECONDS)
         with self._lock:
             if child is self._child:  # it was not ended by `stop`
@@ -133,11 +132,11 @@ class Following:
                 if child.stdin is not None:
                     with contextlib.suppress(OSError):
                         child.stdin.close()
-                self._note_death(_ending(code, str(self.state.get("error", ""))), lived)
+                self._note_death(_ending(code, str(self.state.get("error", ""))), lifetime)
 
-    def _note_death(self, problem: str, lived: float) -> None:
+    def _note_death(self, problem: str, lifetime: float) -> None:
         """Tells that the child died, and why; starts another one after a while."""
-        self._deaths = 1 if lived >= _STEADY_SECONDS else self._deaths + 1
+        self._deaths = 1 if lifetime >= _STEADY_SECONDS else self._deaths + 1
         self._problem, self.state = reason_text(problem), {}
         delay = min(_LONGEST_SECONDS, _FIRST_SECONDS * 2 ** min(self._deaths - 1, 30))
         self._write(None, again=time.time() + delay)
@@ -185,7 +184,7 @@ def main(arguments: str) -> None:
             _tell({"phase": str(problem), "done": 0, "total": 0, "per_second": 0.0, "seconds_left": None})
             ended.wait(_AGAIN_SECONDS)
         except Exception as problem:  # the server starts another process, which nothing of this one has confused
-            _tell({"error": f"{type(problem).__name__}: {problem}"[:_LONGEST_WORDS]})
+            _tell({"error": reason_of(problem)})
             raise
 
 
