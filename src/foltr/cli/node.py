@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from foltr.cli import node_page
+from foltr.cli import node_output, node_page
 from foltr.cli.node_output import moment, rebuilding, say, show_contributions, show_indexing, show_results, size, table
 from foltr.cli.output import Json, print_json, require, with_options
 from foltr.errors import InputError
@@ -162,13 +162,13 @@ def open_result(
     json_: Json = False,
 ) -> None:
     """Open a result of the last search, and remember the choice. Programs and scripts are only revealed."""
-    from foltr.node.opening import open_file
+    from foltr.node.opening import indexed_file, open_file
     from foltr.node.snippets import escaped
 
     with opened() as node:
         impression, offset = _last(node)
         path = node.choose_place(impression, number - 1 - offset)
-    reason = None if print_ else open_file(Path(path))
+        reason = None if print_ else open_file(indexed_file(node, path))
     if json_:
         print_json({"path": path.encode("utf-8", "backslashreplace").decode(), "revealed_because": reason})
         return
@@ -211,10 +211,13 @@ def status(json_: Json = False) -> None:
         say(f"searches {root}")
     if found.paused:
         say("paused; foltr node resume goes on")
+    if found.following is not None:
+        say(node_output.following(found.following))
 
 
 def _plain_status(found: "Status") -> dict[str, Any]:
-    return {**found._asdict(), "rebuilding": found.rebuilding and found.rebuilding._asdict()}
+    parts = {"rebuilding": found.rebuilding, "following": found.following}
+    return {**found._asdict(), **{name: part and part._asdict() for name, part in parts.items()}}
 
 
 class History(NamedTuple):

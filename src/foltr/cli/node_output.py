@@ -12,6 +12,7 @@ from rich.text import Text
 from foltr.cli.output import err, out
 
 if TYPE_CHECKING:
+    from foltr.node.follower import Follower
     from foltr.node.layout import Rebuild
     from foltr.node.node import Node
     from foltr.node.results import Contribution, Results, Row
@@ -77,6 +78,14 @@ def rebuilding(new: "Rebuild") -> str:
     return f"{serving}: {new.done:,} of {new.total:,} files are done"
 
 
+def following(follower: "Follower") -> str:
+    """Whether changes are followed, for the status."""
+    if follower.running:
+        return "changes are followed" + (f"; started again, since {follower.problem}" if follower.problem else "")
+    again = f"; it is started again at {moment(follower.again)}" if follower.again else ""
+    return f"changes are NOT followed: {follower.problem}{again}"
+
+
 def short_path(path: str) -> str:
     """With ~ for the home folder."""
     home = str(Path.home())
@@ -84,16 +93,15 @@ def short_path(path: str) -> str:
 
 
 def day(seconds: float | None) -> str:
-    if seconds is None:
-        return ""
-    try:
-        return datetime.datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d")
-    except (OverflowError, OSError, ValueError):
-        return ""
+    return "" if seconds is None else moment(seconds).partition(" ")[0]
 
 
 def moment(seconds: float) -> str:
-    return datetime.datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M")
+    """Day and time in this zone; nothing for a date that no calendar has."""
+    try:
+        return datetime.datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M")
+    except (OverflowError, OSError, ValueError):
+        return ""
 
 
 def size(number: int) -> str:

@@ -10,12 +10,14 @@ date from it and rebuilt from it, and what is forgotten in the store leaves no w
 
 `candidates.json` beside the index names the live folder and the generation of the store that is in it. It is replaced
 after a commit: an index that stopped in between is caught up from the generation before.
+
+A document that cannot be added is left out and named to the caller, who stores that its file has failed.
 """
 
 import contextlib
 import shutil
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,7 @@ import numpy as np
 from foltr.errors import StorageError
 from foltr.node import sequences
 from foltr.node.candidate_queries import SHORTEST_IN_BODIES, Queries, codes, schema
+from foltr.node.file_version import reason_of
 from foltr.node.places import private_files, private_folder, private_json
 from foltr.node.statistics import HEAD_FIELDS
 from foltr.node.store import Store
@@ -37,6 +40,10 @@ _AT_ONCE = 256  # documents read from the store
 _ENOUGH = 100  # documents with a beginning in title or name: for one or two letters, bodies are not searched then
 _MORE_FOR_TIES = 50  # hits beyond the list, so that documents of equal scores do not depend on the order of segments
 _MAX_DELETED = 0.2  # share of documents in the index that were deleted; more: it is rebuilt
+_ATTEMPTS = 5  # to write, each after a document was rejected
+_MOST_REFUSED = 100  # documents at once; more: the store is at fault, not they
+
+Refused = dict[int, str]  # document -> why it cannot be added
 
 
 class Stamp(msgspec.Struct, frozen=True):
@@ -45,6 +52,14 @@ class Stamp(msgspec.Struct, frozen=True):
     folder: str
     generation: int
     written: int  # documents added since the folder was new, deleted ones included
+
+
+class _Rejected(Exception):
+    """tantivy did not take a document."""
+
+    def __init__(self, document: int, problem: Exception) -> None:
+        super().__init__(str(problem))
+        self.document, self.problem = document, problem
 
 
 class Candidates:
@@ -67,14 +82,15 @@ class Candidates:
                 private_files(folder)
         self._index = None
 
-    def update(self, store: Store) -> None:
-        """Brings the index to the generation of the store: adds, deletes, or rebuilds where that is cheaper."""
+    def update(self, store: Store) -> Refused:
+        """Brings the index to the generation of the store: adds, deletes, or rebuilds where that is cheaper. Returns
+        the documents that were left out."""
         generation = store.refresh()
         if self.stamp is None or self.is_unrelated_to(store) or self._is_worn(store):
-            self.rebuild(store)
-        elif generation > self.stamp.generation:
-            with self._failures_undone():
-                self._catch_up(store, generation)
+            return self.rebuild(store)
+        if generation > self.stamp.generation:
+            return self._written(lambda refused: self._catch_up(store, generation, refused))
+        return {}
 
     def is_unrelated_to(self, store: Store) -> bool:
         """Whether the index cannot be caught up. A power cut can take back the last transactions of the store, whose
@@ -88,12 +104,32 @@ class Candidates:
         """After an error, such as a full disk, the index is again the one of the last stamp."""
         try:
             yield
-        except (OSError, ValueError, RuntimeError, SystemError) as problem:
+        except (OSError, ValueError, RuntimeError, SystemError, _Rejected) as problem:
             self._writer = self._index = self.stamp = None
             self._reopen()
-            raise StorageError(
-                f"{self.cache}: candidates cannot be written ({problem}); free some space and index again"
-            ) from None
+            if isinstance(problem, _Rejected):
+                raise
+            raise self._storage_error(problem) from None
+
+    def _storage_error(self, problem: Exception) -> StorageError:
+        return StorageError(f"{self.cache}: candidates cannot be written ({problem}); free some space and index again")
+
+    def _written(self, write: Callable[[Refused], None]) -> Refused:
+        """Calls `write` until it succeeds. A document that is rejected twice in a row is left out: a full disk rejects
+        whatever is added, so that the attempt without the document fails too."""
+        refused: Refused = {}
+        suspect: _Rejected | None = None
+        for _ in range(_ATTEMPTS):
+            try:
+                with self._failures_undone():
+                    write(refused)
+                return refused
+            except _Rejected as rejected:
+                if suspect is not None and rejected.document == suspect.document:
+                    refused[rejected.document] = reason_of(rejected.problem)
+                suspect = rejected
+        assert suspect is not None
+        raise self._storage_error(suspect)
 
     def _is_worn(self, store: Store) -> bool:
         assert self.stamp is not None
@@ -103,14 +139,14 @@ class Candidates:
         written = self.stamp.written + pending
         return written - store.collection().documents > max(64, _MAX_DELETED * written)
 
-    def rebuild(self, store: Store) -> None:
-        """Writes a new index beside the old one, which serves until the new one is complete."""
+    def rebuild(self, store: Store) -> Refused:
+        """Writes a new index beside the old one, which serves until the new one is complete. Returns the documents
+        that were left out."""
         if not self.write:
             raise StorageError(f"{self.cache}: opened for reading; the indexing process writes")
-        with self._failures_undone():
-            self._rebuild(store)
+        return self._written(lambda refused: self._rebuild(store, refused))
 
-    def _rebuild(self, store: Store) -> None:
+    def _rebuild(self, store: Store, refused: Refused) -> None:
         generation = store.refresh()
         old = self.stamp.folder if self.stamp else ""
         number = int(old.rpartition("-")[2] or 0) + 1 if old else 1
@@ -118,12 +154,12 @@ class Candidates:
         shutil.rmtree(self.cache / name, ignore_errors=True)
         self.close()
         self._index = _new_index(self.cache / name)
-        self._finish(store, Stamp(name, generation, self._add(store, 0, generation)))
+        self._finish(store, Stamp(name, generation, self._add(store, 0, generation, refused)))
         for folder in self.cache.glob("candidates-*"):
             if folder.name != name:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def _catch_up(self, store: Store, generation: int) -> None:
+    def _catch_up(self, store: Store, generation: int, refused: Refused) -> None:
         stamp = self.stamp
         assert stamp is not None
         writer = self._the_writer()
@@ -132,23 +168,27 @@ class Candidates:
         again = store.connection.execute("SELECT id FROM documents WHERE generation > ?", (stamp.generation,))
         for (number,) in [*gone.fetchall(), *again.fetchall()]:
             writer.delete_documents_by_term("id", number)
-        added = self._add(store, stamp.generation, generation)
+        added = self._add(store, stamp.generation, generation, refused)
         self._finish(store, Stamp(stamp.folder, generation, stamp.written + added))
 
-    def _add(self, store: Store, after: int, until: int) -> int:
-        import tantivy
-
+    def _add(self, store: Store, after: int, until: int, refused: Refused) -> int:
+        """Adds the documents of some generations, but those that are refused, and returns how many; more may be
+        refused."""
         writer, added = self._the_writer(), 0
-        for number, words, lengths in _documents(store, after, until):
-            stems = store.statistics.stem_of[words]
-            field = np.repeat(np.arange(len(FIELDS)), lengths)
-            is_stop = words < store.stop_count
-            document = tantivy.Document()
-            document.add_integer("id", number)
-            document.add_text("stem", codes(stems[~is_stop]))
-            document.add_text("head", codes(stems[~is_stop & np.isin(field, HEAD_FIELDS)]))
-            document.add_text("stop", codes(np.unique(words[is_stop])))
-            writer.add_document(document)
+        for number, content in _contents(store, after, until):
+            if number in refused:
+                continue
+            try:
+                document = _document(store, number, content)
+            except Exception as problem:
+                if len(refused) >= _MOST_REFUSED:
+                    raise ValueError(f"more than {_MOST_REFUSED} documents are damaged: {problem}") from None
+                refused[number] = reason_of(problem)
+                continue
+            try:
+                writer.add_document(document)
+            except Exception as problem:
+                raise _Rejected(number, problem) from None
             added += 1
         return added
 
@@ -258,8 +298,8 @@ def _read_stamp(path: Path) -> Stamp | None:
     return stamp if stamp.folder.startswith("candidates-") and "/" not in stamp.folder else None
 
 
-def _documents(store: Store, after: int, until: int) -> Iterator[tuple[int, Array, Array]]:
-    """Number, words and lengths of the documents of some generations."""
+def _contents(store: Store, after: int, until: int) -> Iterator[tuple[int, bytes]]:
+    """Numbers and word sequences, as they are stored, of the documents of some generations."""
     last = 0
     while True:
         rows = store.connection.execute(
@@ -269,9 +309,23 @@ def _documents(store: Store, after: int, until: int) -> Iterator[tuple[int, Arra
         ).fetchall()
         if not rows:
             return
-        for number, content in rows:
-            yield number, *sequences.decode(content)
+        yield from rows
         last = rows[-1][0]
+
+
+def _document(store: Store, number: int, content: bytes) -> Any:
+    import tantivy
+
+    words, lengths = sequences.decode(content)
+    stems = store.statistics.stem_of[words]
+    field = np.repeat(np.arange(len(FIELDS)), lengths)
+    is_stop = words < store.stop_count
+    document = tantivy.Document()
+    document.add_integer("id", number)
+    document.add_text("stem", codes(stems[~is_stop]))
+    document.add_text("head", codes(stems[~is_stop & np.isin(field, HEAD_FIELDS)]))
+    document.add_text("stop", codes(np.unique(words[is_stop])))
+    return document
 
 
 def _merged(lists: list[Array], top_k: int) -> list[int]:

@@ -36,6 +36,8 @@ class Problem(NamedTuple):
 
 
 class Waiting(NamedTuple):
+    """A file with the version that a scan saw; `size`, `mtime_ns` and `inode` come last, as in a result."""
+
     id: int
     path: str
     size: int
@@ -88,6 +90,27 @@ def waiting(connection: sqlite3.Connection) -> list[Waiting]:
         "WHERE f.state = 'waiting' ORDER BY f.mtime_ns DESC, f.id"
     )
     return [Waiting(row[0], joined(row[1], row[2]), *row[3:]) for row in rows]
+
+
+def of_document(connection: sqlite3.Connection, document: int) -> Waiting:
+    """The file of a document."""
+    row = connection.execute(
+        "SELECT f.id, o.path, f.name, f.size, f.mtime_ns, f.inode FROM documents d JOIN files f ON f.id = d.file "
+        "JOIN folders o ON o.id = f.folder WHERE d.id = ?",
+        (document,),
+    ).fetchone()
+    return Waiting(row[0], joined(row[1], row[2]), *row[3:])
+
+
+def inode_of(connection: sqlite3.Connection, path: str) -> int | None:
+    """The inode that a file had when it was last seen; None where the index does not have it, or excludes it."""
+    folder, _, name = os.fsencode(path).rpartition(b"/")
+    row = connection.execute(
+        "SELECT f.inode FROM files f JOIN folders o ON o.id = f.folder WHERE o.path = ? AND f.name = ? "
+        "AND f.is_folder = 0 AND f.state != 'excluded'",
+        (folder or b"/", name),
+    ).fetchone()
+    return None if row is None else int(row[0])
 
 
 def count_waiting(connection: sqlite3.Connection) -> int:

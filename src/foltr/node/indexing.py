@@ -4,26 +4,33 @@
 
 One process at a time (a lock file). Whatever stops it, the next call goes on where it ended: states are in the
 database, a batch is a transaction, candidates are caught up from the store.
+
+No file stops it: whatever error a file causes, in whichever stage, is stored as its state, `failed` with the reason.
+Only errors of the storage (a full disk, a damaged index) end a run.
 """
 
+import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from foltr.errors import FoltrError
 from foltr.node import files, layout, manners
 from foltr.node.candidates import Candidates
 from foltr.node.extract import Extracted, Extractor, Failure
 from foltr.node.extract import Limits as ExtractionLimits
+from foltr.node.file_version import bounded_size, bounded_time, reason_of
 from foltr.node.places import Places, create
 from foltr.node.rules import Rules
 from foltr.node.scan import scan, scan_folders
 from foltr.node.settings import Settings
-from foltr.node.writing import Result, Writer, exclusive
+from foltr.node.writing import Result, Writer, exclusive, storage_error
 from foltr.text.analysis import TextAnalysis
 
 _BATCH_DOCUMENTS, _BATCH_CHARACTERS, _BATCH_SECONDS = 512, 4_000_000, 5.0
 _MANY_FILES = 200
+_SUSPECTS = 16  # files of each worker that may have caused an error of extraction
 _SEARCHABLE_SECONDS = 15.0  # candidates follow at least so often
 
 
@@ -44,7 +51,7 @@ class Indexer:
         self.places, self.settings = places, settings
         analysis = TextAnalysis(language=settings.language)
         self.folder = layout.writing_folder(places, analysis)
-        self.rules = Rules(settings)
+        self.rules = Rules(settings, places)
         self.writer: Writer = layout.open_writer(places, self.folder, analysis, max_words=settings.limits.words)
         self.candidates = Candidates(self.folder, write=True)
         if self.candidates.is_unrelated_to(self.writer.store):  # after a power cut
@@ -63,17 +70,24 @@ class Indexer:
 
     def use(self, settings: Settings) -> None:
         """Takes over changed settings (roots and rules; language and limits wait for the next start)."""
-        self.settings, self.rules = settings, Rules(settings)
+        self.settings, self.rules = settings, Rules(settings, self.places)
 
     def run(self, folders: Iterable[str] | None = None) -> Iterator[Progress]:
         """Scans all roots, or some folders, and indexes what is new or changed."""
+        try:
+            yield from self._run(folders)
+        except sqlite3.Error as problem:
+            raise storage_error(self.writer.store.path, problem) or problem from None
+
+    def _run(self, folders: Iterable[str] | None) -> Iterator[Progress]:
+        self.use(self.settings)  # the node's own folders may be others than before
         removed = 0
         scanning = scan(self.writer, self.rules) if folders is None else scan_folders(self.writer, self.rules, folders)
         for seen in scanning:
             removed = seen.removed
             yield Progress("scan", seen.files, seen.files, 0.0, None)
         if removed:
-            self.candidates.update(self.writer.store)
+            self._update_candidates()
             self.writer.clean()
         yield from self.work()
 
@@ -86,13 +100,13 @@ class Indexer:
         start = last_update = time.monotonic()
         done, batch = 0, _Batch()
         held: str | None = None
-        for path, outcome in self.extractor.extract(iter(by_path)):
+        for path, outcome in self._extracted(list(by_path)):
             batch.add(_result(by_path[path], outcome))
             done += 1
             if batch.is_full():
                 batch.write(self.writer)
                 if time.monotonic() - last_update > _SEARCHABLE_SECONDS:
-                    self.candidates.update(self.writer.store)
+                    self._update_candidates()
                     last_update = time.monotonic()
                 yield _progress(done, len(waiting), start)
                 held = manners.hold_reason(self.places, self.settings)
@@ -102,13 +116,49 @@ class Indexer:
         self._finish(complete=held is None)
         yield Progress(held or "done", done, len(waiting), _rate(done, start), 0.0 if held is None else None)
 
+    def _extracted(self, paths: Sequence[str]) -> Iterator[tuple[str, Extracted | Failure]]:
+        """The outcome of every file. After an unexpected error the files that may have caused it are extracted one by
+        one, and the one that causes it again has failed."""
+        left = dict.fromkeys(paths)
+        while left:
+            try:
+                for path, outcome in self.extractor.extract(list(left)):
+                    del left[path]
+                    yield path, outcome
+                return
+            except FoltrError:
+                raise
+            except Exception:
+                for path in list(left)[: _SUSPECTS * self.settings.workers]:
+                    del left[path]
+                    yield path, self._extracted_alone(path)
+
+    def _extracted_alone(self, path: str) -> Extracted | Failure:
+        try:
+            ((_, outcome),) = self.extractor.extract([path])
+        except FoltrError:
+            raise
+        except Exception as problem:
+            return Failure("failed", reason_of(problem))
+        return outcome
+
+    def _update_candidates(self) -> None:
+        """Brings the candidates up to date. Files with documents that cannot be added have failed."""
+        refused = self.candidates.update(self.writer.store)
+        if refused:
+            rows = [(files.of_document(self.writer.connection, number), refused[number]) for number in refused]
+            results = {file.id: Result(file.id, "failed", reason, *file[2:]) for file, reason in rows}
+            self.writer.write_batch(list(results.values()))
+            self.candidates.update(self.writer.store)
+
     def _finish(self, *, complete: bool) -> None:
-        self.candidates.update(self.writer.store)
+        self._update_candidates()
         if complete and layout.live_folder(self.places) != self.folder:
             layout.publish(self.places, self.folder)
 
     def forget(self) -> None:
         """Makes what was removed vanish from the bytes of all files too."""
+        self._update_candidates()
         self.candidates.rebuild(self.writer.store)
         self.writer.clean()
         self.writer.connection.execute("VACUUM")
@@ -140,7 +190,7 @@ class _Batch:
 
     def write(self, writer: Writer) -> None:
         if self._results:
-            writer.write(self._results)
+            writer.write_batch(self._results)
         self._clear()
 
 
@@ -189,15 +239,23 @@ def erase(places: Places) -> None:
 
 
 def _result(file: files.Waiting, outcome: Extracted | Failure) -> Result:
+    try:
+        return _result_of(file, outcome)
+    except Exception as problem:
+        return Result(file.id, "failed", reason_of(problem), *file[2:])
+
+
+def _result_of(file: files.Waiting, outcome: Extracted | Failure) -> Result:
     if isinstance(outcome, Failure):
-        return Result(file.id, outcome.state, outcome.reason, file.size, file.mtime_ns, file.inode)
+        return Result(file.id, outcome.state, outcome.reason, *file[2:])
     notes = []
     if outcome.truncated or any(one.truncated for one in outcome.documents):
         notes.append("the text is longer than the limits; its beginning is indexed")
     if outcome.secrets:
         notes.append(f"{outcome.secrets} messages look like secrets and were left out")
     reason = "; ".join(notes) or None
-    return Result(file.id, "indexed", reason, outcome.size, outcome.modified, file.inode, outcome.documents)
+    size, mtime_ns = bounded_size(outcome.size), bounded_time(outcome.modified)
+    return Result(file.id, "indexed", reason, size, mtime_ns, file.inode, outcome.documents)
 
 
 def _progress(done: int, total: int, start: float) -> Progress:

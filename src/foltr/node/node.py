@@ -122,7 +122,7 @@ class Node:
         """Adds exclusions in gitignore syntax, and erases what index, log and memory have of what they fit."""
         with self._lock:
             changed = msgspec.structs.replace(self.settings, exclude=roots.united(self.settings.exclude, rules))
-            checked = Rules(changed)
+            checked = Rules(changed, self.places)
             self.save_settings(changed)
             self._remove_from_index()
             keys = self.log.document_keys()
@@ -147,7 +147,7 @@ class Node:
         with self.reading() as reader:
             if reader is None:
                 return Why(roots.absolute(path), "waiting", "nothing has been indexed yet; run `foltr node index`", 0)
-            return node_why.why(reader.store, Rules(self.settings), roots.absolute(path))
+            return node_why.why(reader.store, Rules(self.settings, self.places), roots.absolute(path))
 
     def status(self) -> Status:
         with self.reading() as reader:

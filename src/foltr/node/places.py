@@ -112,6 +112,22 @@ def _with_size(file: Path) -> list[tuple[Path, int]]:
         return []
 
 
+def identities(places: Places) -> frozenset[tuple[int, int]]:
+    """Device and inode of the node's folders and of all folders in them: the same by whatever path they are reached,
+    through a link or mounted elsewhere."""
+    folders = (places.config, places.data, places.cache)
+    every = [folder for top in folders for folder, _, _ in os.walk(top)]
+    return frozenset(identity for folder in every for identity in _identity(folder))
+
+
+def _identity(folder: str) -> list[tuple[int, int]]:
+    try:
+        status = Path(folder).stat()
+    except OSError:  # a folder of the index that was deleted meanwhile
+        return []
+    return [(status.st_dev, status.st_ino)]
+
+
 def synced(folder: Path) -> None:
     """Names in a folder reach the disk: files that were created, renamed or deleted in it."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)

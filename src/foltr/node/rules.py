@@ -1,6 +1,7 @@
 """What is not indexed, and which rule says so.
 
-Three sources, in this order:
+The node's own folders (settings, log, keys of the page, the index) are excluded whatever the settings say, by whatever
+path they are reached, and also where a root is one of them or lies in one. Then three sources, in this order:
 1. `exclude` of the settings, in gitignore syntax below every root; `!pattern` there includes what it matches.
 2. The default rules below, in named groups; `allow` of the settings switches groups or patterns off.
 3. `.gitignore` and `.foltrignore` files, each for its folder and what is below. They come with other people's files,
@@ -16,12 +17,15 @@ import re
 import stat
 from collections.abc import Collection, Iterable
 from functools import lru_cache
+from pathlib import PurePath
 from typing import NamedTuple
 
 from foltr.errors import SpecError
 from foltr.node import ignore
+from foltr.node.places import Places, identities
 from foltr.node.settings import Settings
 
+OWN = "a folder of this node, which is never indexed"
 IGNORE_FILES = (".gitignore", ".foltrignore")
 _SYSTEM = frozenset({"/proc", "/sys", "/dev", "/run"})
 
@@ -105,10 +109,11 @@ _ORDER = {name: place for place, name in enumerate(GROUPS)}
 
 
 class Rules:
-    """The rules of one node."""
+    """The rules of one node. `places` are its own folders, as they are when this is made."""
 
-    def __init__(self, settings: Settings, roots: Iterable[str] = ()) -> None:
-        self.roots = tuple(roots) or settings.roots
+    def __init__(self, settings: Settings, places: Places | None = None) -> None:
+        self.roots = settings.roots
+        self._own = frozenset() if places is None else identities(places)
         switched_off = {text for text in settings.allow if text in GROUPS}
         groups = tuple(name for name in GROUPS if name not in switched_off)
         self._files, self._folders = _table(groups, folders=False), _table(groups, folders=True)
@@ -125,18 +130,28 @@ class Rules:
         """The rules at a root."""
         return FolderRules(self, root.rstrip("/"), "", ())
 
+    def is_own(self, status: os.stat_result) -> bool:
+        """Whether a folder is one of the node's."""
+        return (status.st_dev, status.st_ino) in self._own
+
     def root_verdict(self, root: str) -> str | None:
-        """A root inside of a secret folder is refused, also through a link: `allow` in the settings is the way."""
+        """A root inside of a secret folder is refused, also through a link: `allow` in the settings is the way. For
+        one inside of the node's own folders there is none."""
+        if self._own and self._is_inside_own(root):
+            return OWN
         for name in filter(None, [*root.split("/"), *os.path.realpath(root).split("/")]):
             found = self._private_folders.match(name.lower())
             if found and self._allow.decide(name, is_folder=True) is None:
                 return f"{found}/"
         return f"system folder: {root}" if root in _SYSTEM else None
 
+    def _is_inside_own(self, path: str) -> bool:
+        resolved = PurePath(os.path.realpath(path))
+        every = (_status(str(folder)) for folder in (resolved, *resolved.parents))
+        return any(status is not None and self.is_own(status) for status in every)
+
     def root_of(self, path: str) -> str | None:
-        """The innermost root above a path."""
-        above = [root for root in self.roots if path == root or path.startswith(root.rstrip("/") + "/")]
-        return max(above, key=len, default=None)
+        return innermost_root(self.roots, path)
 
     def verdict(self, path: str) -> str | None:
         """Why a path below a root is excluded, itself or by a folder above it; None: it is not."""
@@ -150,8 +165,10 @@ class Rules:
             if found:
                 return found
             here = here.with_ignore_files(_listing(here.folder))
-            is_folder = i < len(names) - 1 or _is_folder(f"{here.folder}/{name}")
-            found = here.verdict(name, is_folder=is_folder, beside=_listing(here.folder))
+            status = _status(f"{here.folder}/{name}")
+            is_folder = i < len(names) - 1 or (status is not None and stat.S_ISDIR(status.st_mode))
+            found = OWN if status is not None and self.is_own(status) else None
+            found = found or here.verdict(name, is_folder=is_folder, beside=_listing(here.folder))
             if not found and is_folder:
                 here = here.below(name)
                 found = here.verdict_inside()
@@ -169,6 +186,12 @@ class Rules:
         if is_folder and name == "tmp" and self._deliveries and {"cur", "new"} <= set(beside):
             return "caches: tmp/ of a Maildir, whose messages are being delivered"
         return None
+
+
+def innermost_root(roots: Iterable[str], path: str) -> str | None:
+    """The innermost root that is a path or above it."""
+    above = [root for root in roots if path == root or path.startswith(root.rstrip("/") + "/")]
+    return max(above, key=len, default=None)
 
 
 class FolderRules(NamedTuple):
@@ -267,11 +290,11 @@ def _listing(folder: str) -> frozenset[str]:
         return frozenset()
 
 
-def _is_folder(path: str) -> bool:
+def _status(path: str) -> os.stat_result | None:
     try:
-        return stat.S_ISDIR(os.lstat(path).st_mode)
+        return os.lstat(path)
     except (OSError, ValueError):
-        return False
+        return None
 
 
 def _read(path: str) -> bytes | None:

@@ -1,8 +1,9 @@
 """Comparing the folders under the roots with the index: what is new, changed, gone or excluded.
 
 Links are never followed, so loops are harmless and nothing outside of the roots is read through one; a folder that is
-itself a root belongs to that root only. A folder that cannot be listed is one row with the error. Where a whole root is
-absent, such as a drive that is not mounted, its documents stay until it is back or removed.
+itself a root belongs to that root only. A folder that cannot be listed is one row with the error; whatever else goes
+wrong with an entry or a folder is a state of it too, and the scan goes on. Where a whole root is absent, such as a
+drive that is not mounted, its documents stay until it is back or removed.
 """
 
 import contextlib
@@ -14,7 +15,10 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from foltr.errors import StorageError
 from foltr.node import files
+from foltr.node.entries import Seen, entries_of, failed, judged
+from foltr.node.file_version import file_version, reason_of, reason_text, signed
 from foltr.node.rules import FolderRules, Rules
 from foltr.node.writing import Result, Writer
 
@@ -30,18 +34,6 @@ class Scanned(NamedTuple):
     files: int
     waiting: int  # new or changed
     removed: int
-
-
-class Seen(NamedTuple):
-    """An entry of a folder as it should stand in the index."""
-
-    name: bytes
-    is_folder: bool
-    size: int
-    mtime_ns: int
-    inode: int
-    state: str
-    reason: str | None
 
 
 class _Pending:
@@ -81,7 +73,14 @@ class _Scan:
             if root not in self._rules.roots:
                 remove_root(self._writer, number)
         for root in dict.fromkeys(self._rules.roots):
-            yield from self._root(root)
+            number = files.add_root(self._connection, root)
+            try:
+                yield from self._root(root, number)
+            except (StorageError, sqlite3.Error):
+                raise
+            except Exception as problem:
+                self._flush()
+                _set_root(self._connection, number, "failed", reason_of(problem))
         yield self._progress()
 
     def run_shallow(self, folders: Iterable[str]) -> Iterator[Scanned]:
@@ -94,7 +93,12 @@ class _Scan:
                 if folder == root and _root_problem(self._connection, known[root], root) is None:
                     yield from self._walk(root, known[root], self._rules.enter(root), deep=False)
                 continue
-            yield from self._walk(folder, known[root], _rules_at(self._rules, root, folder), deep=False)
+            try:
+                here = _rules_at(self._rules, root, folder)
+            except Exception as problem:  # of an ignore file above the folder
+                self._fail_folder(self._rules.enter(root), known[root], reason_of(problem))
+                continue
+            yield from self._walk(folder, known[root], here, deep=False)
         self._flush()
         yield self._progress()
 
@@ -105,13 +109,11 @@ class _Scan:
         ).fetchone()
         return row is not None and os.path.isdir(folder) and self._rules.verdict(folder) is None  # noqa: PTH112
 
-    def _root(self, root: str) -> Iterator[Scanned]:
-        connection = self._connection
-        number = files.add_root(connection, root)
-        problem = self._rules.root_verdict(root) or _root_problem(connection, number, root)
-        state = ("excluded" if self._rules.root_verdict(root) else "failed") if problem else "indexed"
-        connection.execute("UPDATE roots SET state = ?, reason = ? WHERE id = ?", (state, problem, number))
-        if state == "excluded":
+    def _root(self, root: str, number: int) -> Iterator[Scanned]:
+        connection, excluded = self._connection, self._rules.root_verdict(root)
+        problem = excluded or _root_problem(connection, number, root)
+        _set_root(connection, number, ("excluded" if excluded else "failed") if problem else "indexed", problem)
+        if excluded:
             _remove_all(self._writer, number)
         if problem:
             return
@@ -126,68 +128,78 @@ class _Scan:
         """A root that is a file: the row of its folder holds this file only."""
         folder, _, name = path.rpartition("/")
         number = files.add_folder(self._connection, folder or "/", root)
-        status = Path(path).stat()
-        seen = Seen(os.fsencode(name), False, status.st_size, status.st_mtime_ns, status.st_ino, "waiting", None)
+        seen = Seen(os.fsencode(name), False, *file_version(Path(path).stat()), "waiting", None)
         self._compare(number, {seen.name: seen}, keep_others=True)
         self._flush()
 
     def _walk(self, top: str, root: int, rules: FolderRules, *, deep: bool = True) -> Iterator[Scanned]:
         stack = [rules]
-        other_roots = {one for one in self._rules.roots if one != top}
+        other_roots = {root for root in self._rules.roots if root != top}
         while stack:
             here = stack.pop()
-            entries = _list(here)
-            if isinstance(entries, OSError):
-                self._unlistable(here, root, entries)
-                continue
-            here = here.with_ignore_files(entries)
-            number = files.add_folder(self._connection, here.folder or "/", root)
-            self._visited.add(number)
-            self._folders += 1
-            seen: dict[bytes, Seen] = {}
-            for name, status in entries.items():
-                if other_roots and f"{here.folder}/{name}" in other_roots:
-                    continue
-                one = _look(here, name, status, entries)
-                if isinstance(one, Seen):
-                    seen[one.name] = one
-                elif deep or not self._is_entered(one.folder, root):
-                    stack.append(one)
-            self._compare(number, seen)
-            if not deep:
-                self._remove_missing_folders(root, here.folder, entries.keys() - {os.fsdecode(name) for name in seen})
+            try:
+                stack += self._folder(here, root, other_roots, deep=deep)
+            except (StorageError, sqlite3.Error):
+                raise
+            except Exception as problem:
+                self._fail_folder(here, root, reason_of(problem))
             if len(self._pending) >= _AT_ONCE:
                 self._flush()
                 yield self._progress()
+
+    def _folder(self, here: FolderRules, root: int, other_roots: set[str], *, deep: bool) -> list[FolderRules]:
+        """Compares one folder; returns the folders in it that are to be entered."""
+        entries = entries_of(here)
+        if isinstance(entries, OSError):
+            self._unlistable(here, root, entries)
+            return []
+        here = here.with_ignore_files(entries)
+        number = files.add_folder(self._connection, here.folder or "/", root)
+        self._visited.add(number)
+        self._folders += 1
+        seen: dict[bytes, Seen] = {}
+        entered = []
+        for name, status in entries.items():
+            if other_roots and f"{here.folder}/{name}" in other_roots:
+                continue
+            entry = judged(here, name, status, entries)
+            if isinstance(entry, Seen):
+                seen[entry.name] = entry
+            elif deep or not self._is_entered(entry.folder, root):
+                entered.append(entry)
+        self._compare(number, seen)
+        if not deep:
+            self._remove_missing_folders(root, here.folder, entries.keys() - {os.fsdecode(name) for name in seen})
+        return entered
 
     def _compare(self, folder: int, seen: dict[bytes, Seen], *, keep_others: bool = False) -> None:
         """Notes the differences between a folder and its rows."""
         known = files.in_folder(self._connection, folder)
         pending = self._pending
         self._files += len(seen)
-        for name, one in seen.items():
+        for name, entry in seen.items():
             row = known.get(name)
-            if row is not None and row.is_folder != one.is_folder:
+            if row is not None and row.is_folder != entry.is_folder:
                 pending.removed.append(row.id)
                 row = None
             if row is None:
-                pending.added.append((folder, one))
-                self._waiting += one.state == "waiting"
-            elif one.state == "waiting":
-                self._compare_file(row, one)
-            elif (row.state, row.reason) != (one.state, one.reason):
-                pending.replaced.append(Result(row.id, one.state, one.reason, *one[2:5]))
+                pending.added.append((folder, entry))
+                self._waiting += entry.state == "waiting"
+            elif entry.state == "waiting":
+                self._compare_file(row, entry)
+            elif (row.state, row.reason) != (entry.state, entry.reason):
+                pending.replaced.append(Result(row.id, entry.state, entry.reason, *entry[2:5]))
                 self._removed += 1
         if not keep_others:
             gone = [row.id for name, row in known.items() if name not in seen]
             pending.removed += gone
             self._removed += len(gone)
 
-    def _compare_file(self, row: files.File, one: Seen) -> None:
+    def _compare_file(self, row: files.File, entry: Seen) -> None:
         """The documents of a changed file are shown until it has been read again."""
         may_work_now = row.state == "failed" and (row.reason or "").startswith(_PASSING)
-        if (row.size, row.mtime_ns, row.inode) != one[2:5] or row.state == "excluded" or may_work_now:
-            self._pending.waiting.append((one.size, one.mtime_ns, one.inode, row.id))
+        if (row.size, row.mtime_ns, row.inode) != entry[2:5] or row.state == "excluded" or may_work_now:
+            self._pending.waiting.append((entry.size, entry.mtime_ns, entry.inode, row.id))
         elif row.state != "waiting":
             return
         self._waiting += 1
@@ -196,24 +208,33 @@ class _Scan:
         if not here.below_root or problem.errno not in _LASTING:
             self._unlisted.append(os.fsencode(here.folder))
             return
-        if problem.errno == errno.ENOENT:
-            return
+        if problem.errno != errno.ENOENT:
+            self._add_failed_folder(here, root, reason_text(f"cannot be listed: {problem.strerror}"))
+
+    def _fail_folder(self, here: FolderRules, root: int, reason: str) -> None:
+        """After an unexpected error: what was below the folder stays."""
+        self._unlisted.append(os.fsencode(here.folder))
+        if here.below_root:
+            self._add_failed_folder(here, root, reason)
+        else:
+            _set_root(self._connection, root, "failed", reason)
+
+    def _add_failed_folder(self, here: FolderRules, root: int, reason: str) -> None:
         folder, _, name = here.folder.rpartition("/")
         number = files.add_folder(self._connection, folder or "/", root)
         known = files.in_folder(self._connection, number).get(os.fsencode(name))
-        reason = f"cannot be listed: {problem.strerror}"
-        if known is None:
-            self._pending.added.append((number, Seen(os.fsencode(name), True, 0, 0, 0, "failed", reason)))
-        elif known.id in self._pending.removed:  # its folder was compared before it was entered
-            self._pending.removed.remove(known.id)
+        if known is not None and known.id in self._pending.removed and known.reason == reason:
+            self._pending.removed.remove(known.id)  # its folder was compared before it was entered
             self._removed -= 1
+        elif known is None or known.id in self._pending.removed:
+            self._pending.added.append((number, failed(os.fsencode(name), True, reason)))
 
     def _remove_unvisited(self, root: int, top: bytes) -> None:
         """Removes the rows of folders that are not there any more."""
         rows = self._connection.execute("SELECT id, path FROM folders WHERE root = ?", (root,)).fetchall()
         for number, path in rows:
             below = path == top or path.startswith(top.rstrip(b"/") + b"/")
-            unknown = any(path == one or path.startswith(one + b"/") for one in self._unlisted)
+            unknown = any(path == folder or path.startswith(folder + b"/") for folder in self._unlisted)
             if below and not unknown and number not in self._visited:
                 self._remove_folder(number)
 
@@ -239,13 +260,34 @@ class _Scan:
         if not len(pending):
             return
         if pending.replaced or pending.removed:
-            self._writer.write(pending.replaced, pending.removed)
+            self._writer.write_batch(pending.replaced, pending.removed)
+        try:
+            self._store(pending.added, pending.waiting)
+        except StorageError:
+            raise
+        except Exception:  # of one entry: the others get in
+            for folder, entry in pending.added:
+                self._store_one([(folder, entry)], [])
+            for changed in pending.waiting:
+                self._store_one([], [changed])
+
+    def _store(self, added: list[tuple[int, Seen]], waiting: list[tuple[int, int, int, int]]) -> None:
         with self._writer.transaction() as connection:
-            _insert(connection, pending.added)
+            _insert(connection, added)
             connection.executemany(
                 "UPDATE files SET size = ?, mtime_ns = ?, inode = ?, state = 'waiting', reason = NULL WHERE id = ?",
-                pending.waiting,
+                waiting,
             )
+
+    def _store_one(self, added: list[tuple[int, Seen]], waiting: list[tuple[int, int, int, int]]) -> None:
+        try:
+            self._store(added, waiting)
+        except StorageError:
+            raise
+        except Exception as problem:
+            reason = reason_of(problem)
+            self._store([(folder, failed(entry.name, entry.is_folder, reason)) for folder, entry in added], [])
+            self._writer.write([Result(file, "failed", reason, 0, 0, 0) for *_, file in waiting])
 
     def _progress(self) -> Scanned:
         return Scanned(self._folders, self._files, self._waiting, self._removed)
@@ -270,58 +312,20 @@ def _insert(connection: sqlite3.Connection, added: list[tuple[int, Seen]]) -> No
     connection.executemany(
         "INSERT INTO files (folder, name, is_folder, size, mtime_ns, inode, state, reason) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        [(folder, *one) for folder, one in added],
+        [(folder, *entry) for folder, entry in added],
     )
 
 
-def _look(
-    here: FolderRules, name: str, status: os.stat_result | OSError, beside: Collection[str]
-) -> Seen | FolderRules:
-    """What an entry should be in the index, or the rules of a folder that is to be entered."""
-    if isinstance(status, OSError):
-        return Seen(os.fsencode(name), False, 0, 0, 0, "failed", str(status.strerror))
-    is_folder = stat.S_ISDIR(status.st_mode)
-    reason = here.verdict(name, is_folder=is_folder, beside=beside)
-    if is_folder:
-        inside = here.below(name)
-        reason = reason or inside.verdict_inside()
-        # what is in an excluded folder changes without being looked at
-        return Seen(os.fsencode(name), True, 0, 0, 0, "excluded", reason) if reason else inside
-    state = "excluded" if reason else "waiting"
-    if reason is None and not stat.S_ISREG(status.st_mode):
-        state, reason = "skipped", "a symbolic link" if stat.S_ISLNK(status.st_mode) else "not a regular file"
-    return Seen(os.fsencode(name), False, status.st_size, status.st_mtime_ns, status.st_ino, state, reason)
-
-
-def _list(here: FolderRules) -> dict[str, os.stat_result | OSError] | OSError:
-    """The entries of a folder. It is not opened through a link that took its place since it was seen."""
-    link = os.O_NOFOLLOW if here.below_root else 0
-    try:
-        descriptor = os.open(here.folder or "/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | link)
-    except OSError as problem:
-        return problem
-    found: dict[str, os.stat_result | OSError] = {}
-    try:
-        with os.scandir(descriptor) as entries:
-            for entry in entries:
-                try:
-                    found[entry.name] = entry.stat(follow_symlinks=False)
-                except FileNotFoundError:
-                    continue  # it has just vanished
-                except OSError as problem:
-                    found[entry.name] = problem
-    except OSError as problem:
-        return problem
-    finally:
-        os.close(descriptor)
-    return found
+def _set_root(connection: sqlite3.Connection, number: int, state: str, reason: str | None) -> None:
+    stored = reason and reason_text(reason)
+    connection.execute("UPDATE roots SET state = ?, reason = ? WHERE id = ?", (state, stored, number))
 
 
 def _rules_at(rules: Rules, root: str, folder: str) -> FolderRules:
     """The rules in a folder, with the ignore files above it."""
     here = rules.enter(root)
     for name in folder[len(root.rstrip("/")) + 1 :].split("/"):
-        entries = _list(here)
+        entries = entries_of(here)
         here = here.with_ignore_files(() if isinstance(entries, OSError) else entries)
         here = here.below(name)
     return here
@@ -330,7 +334,7 @@ def _rules_at(rules: Rules, root: str, folder: str) -> FolderRules:
 def _root_problem(connection: sqlite3.Connection, number: int, root: str) -> str | None:
     """Why a root cannot be scanned. An empty folder where there were files, on another device: it is not mounted."""
     try:
-        device = Path(root).stat().st_dev
+        device = signed(Path(root).stat().st_dev)
         is_empty = stat.S_ISDIR(Path(root).stat().st_mode) and not os.listdir(root)  # noqa: PTH208
     except OSError as problem:
         return f"cannot be read: {problem.strerror}"

@@ -2,7 +2,8 @@
 
 from typing import NamedTuple
 
-from foltr.node import layout, learning, roots
+from foltr.node import follower, layout, learning, roots
+from foltr.node.follower import Follower
 from foltr.node.layout import Rebuild
 from foltr.node.log import Log
 from foltr.node.places import Places
@@ -22,6 +23,7 @@ class Status(NamedTuple):
     version: int  # of the weights
     paused: bool
     rebuilding: Rebuild | None  # an earlier index is searched until the new one is complete
+    following: Follower | None  # whether changes are followed; None: no server of the page does
 
 
 def status(places: Places, settings: Settings, log: Log, store: Store | None) -> Status:
@@ -38,4 +40,5 @@ def status(places: Places, settings: Settings, log: Log, store: Store | None) ->
         version=learning.serving(log).current.version,
         paused=places.pause_file.exists(),
         rebuilding=None if store is None else layout.rebuilding(places, store, analysis),
+        following=follower.read(places),
     )

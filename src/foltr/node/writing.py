@@ -3,6 +3,9 @@
 A batch is one transaction: new words, removed documents, added documents, states of their files, the change of the
 statistics and the next generation. A process that is killed leaves the state before or after a batch. A lock file,
 held until the process ends, keeps a second writer out.
+
+An error is either the storage's (a full disk, a damaged database: StorageError, indexing stops) or a file's: then its
+batch is written file by file, and the file that cannot be written is stored as failed.
 """
 
 import contextlib
@@ -19,6 +22,7 @@ import numpy as np
 
 from foltr.errors import StorageError
 from foltr.node import sequences, statistics, vocabulary
+from foltr.node.file_version import bounded_size, bounded_time, reason_of, reason_text, signed
 from foltr.node.places import private_file
 from foltr.node.store import Store, printable
 from foltr.text import analysis as text_analysis
@@ -129,15 +133,48 @@ class Writer:
                 self.connection.execute("ROLLBACK")
             with contextlib.suppress(sqlite3.Error):
                 self._restart()
-            if isinstance(problem, sqlite3.OperationalError | OSError):
-                raise StorageError(
-                    f"{self.store.path}: cannot be written ({problem}); free some space and index again"
-                ) from None
+            of_storage = storage_error(self.store.path, problem)
+            if of_storage is not None:
+                raise of_storage from None
             raise
+
+    def write_batch(self, results: Sequence[Result], removed_files: Sequence[int] = ()) -> None:
+        """Writes one batch as `write` does. Where it fails, its files are written one by one: those that cannot be
+        written have failed, and all others are in."""
+        try:
+            self.write(results, removed_files)
+        except StorageError:
+            raise
+        except Exception:
+            for file in removed_files:
+                self.write([], [file])
+            for result in results:
+                self._write_one(result)
+
+    def _write_one(self, result: Result) -> None:
+        try:
+            self.write([result])
+        except StorageError:
+            raise
+        except Exception as problem:
+            self._write_failed(result, reason_of(problem))
+
+    def _write_failed(self, result: Result, reason: str) -> None:
+        version = bounded_size(result.size), bounded_time(result.mtime_ns), signed(result.inode)
+        try:
+            self.write([Result(result.file, "failed", reason, *version)])
+        except StorageError:
+            raise
+        except Exception as problem:  # not even its state can be stored
+            raise _damaged(self.store.path, problem) from None
 
     def write(self, results: Sequence[Result], removed_files: Sequence[int] = ()) -> None:
         """Writes one batch: the documents of each result replace those of its file; removed files vanish."""
-        added = [new for result in results for new in self._new(result)]
+        try:
+            added = [new for result in results for new in self._new(result)]
+        except BaseException:
+            self._restart()  # words of documents that are not stored must not be numbered
+            raise
         with self.transaction() as connection:
             generation = self.store.generation + 1
             self._write_vocabulary()
@@ -147,7 +184,7 @@ class Writer:
             self._insert(added, generation)
             connection.executemany(
                 "UPDATE files SET state = ?, reason = ?, size = ?, mtime_ns = ?, inode = ? WHERE id = ?",
-                [(r.state, r.reason, r.size, r.mtime_ns, r.inode, r.file) for r in results],
+                [(r.state, r.reason and reason_text(r.reason), *r[3:6], r.file) for r in results],
             )
             connection.executemany("DELETE FROM files WHERE id = ?", [(file,) for file in removed_files])
             batch = gone + [statistics.Sequence(new.words, new.lengths, 1) for new in added]
@@ -197,13 +234,19 @@ class Writer:
                 (file,),
             ).fetchall()
             for number, content in rows:
-                gone.append(statistics.Sequence(*sequences.decode(content), -1))
+                gone.append(statistics.Sequence(*self._decoded(content), -1))
                 self.connection.execute("INSERT INTO removed VALUES (?, ?)", (number, generation))
                 for table in ("sequences", "bodies"):
                     self.connection.execute(f"DELETE FROM {table} WHERE document = ?", (number,))  # noqa: S608
             if rows:
                 self.connection.execute("DELETE FROM documents WHERE file = ?", (file,))
         return gone
+
+    def _decoded(self, content: bytes) -> tuple[Array, Array]:
+        try:
+            return sequences.decode(content)
+        except Exception as problem:  # the statistics cannot be exact any more
+            raise _damaged(self.store.path, problem) from None
 
     def _insert(self, added: list[_New], generation: int) -> None:
         for new in added:
@@ -232,6 +275,21 @@ class Writer:
         vocabulary.delete(self.connection, words, stems)
         if len(words):
             self._numbering.forget()
+
+
+def storage_error(path: Path, problem: BaseException) -> StorageError | None:
+    """The error that stops indexing; None where a problem concerns what was to be written."""
+    if isinstance(problem, StorageError):
+        return problem
+    if isinstance(problem, sqlite3.OperationalError | OSError):
+        return StorageError(f"{path}: cannot be written ({problem}); free some space and index again")
+    if type(problem) is sqlite3.DatabaseError:  # its subclasses are about values and statements
+        return _damaged(path, problem)
+    return None
+
+
+def _damaged(path: Path, problem: BaseException) -> StorageError:
+    return StorageError(f"{path}: is damaged ({problem}); delete {path.parent}, it is rebuilt")
 
 
 def field_sums(batch: list[statistics.Sequence], stop_count: int) -> dict[str, tuple[int, int]]:

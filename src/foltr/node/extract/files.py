@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from foltr.node.extract.formats import HEAD
 from foltr.node.extract.records import Refused
+from foltr.node.file_version import bounded_size, bounded_time
 
 _REASONS = {
     errno.ELOOP: ("skipped", "a symbolic link"),
@@ -35,7 +36,7 @@ class OpenFile(NamedTuple):
     name: str  # the path as text
     head: bytes
     size: int
-    modified: int  # st_mtime_ns
+    modified: int  # st_mtime_ns, within 64 bits
     changed: int  # st_ctime_ns: also moves where somebody sets the time of modification back
 
 
@@ -53,7 +54,8 @@ def open_file(path: bytes) -> Iterator[OpenFile]:
         if not stat.S_ISREG(status.st_mode):
             raise Refused("skipped", "not a regular file")
         head = os.read(descriptor, HEAD)
-        yield OpenFile(descriptor, os.fsdecode(path), head, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        size, modified = bounded_size(status.st_size), bounded_time(status.st_mtime_ns)
+        yield OpenFile(descriptor, os.fsdecode(path), head, size, modified, status.st_ctime_ns)
     except OSError as problem:
         raise _refused(problem) from None
     finally:
@@ -80,7 +82,7 @@ def read_all(file: OpenFile, limit: int) -> bytes:
 def check_unchanged(file: OpenFile) -> None:
     """Raises Refused where the file is not the one that was opened any more."""
     status = os.fstat(file.descriptor)
-    if (status.st_size, status.st_mtime_ns) != (file.size, file.modified):
+    if (bounded_size(status.st_size), bounded_time(status.st_mtime_ns)) != (file.size, file.modified):
         raise Refused("waiting", "changed while it was read")
     if status.st_ctime_ns != file.changed and status.st_nlink > 0:
         raise Refused("waiting", "changed while it was read")

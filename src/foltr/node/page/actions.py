@@ -1,6 +1,6 @@
 """What a person does with a row: open it, show its folder, forget the choice, pin it, never show it here."""
 
-from pathlib import Path
+from pathlib import PurePath
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -15,7 +15,7 @@ from foltr.node.snippets import printable
 
 MESSAGES = {
     "open": "Opened.",
-    "revealed": "Opened its folder instead: the file could run as a program.",
+    "revealed": "Opened its folder instead: the file could run as a program, or is not what its name says.",
     "folder": "Opened its folder.",
     "forget": "Forgotten: this search does not remember that choice any more.",
     "pin": "Pinned: it comes first for this search from now on.",
@@ -46,7 +46,7 @@ def act(node: Node, form: dict[str, str]) -> Done:
     results = known_list(node, form.get("search_id", ""), asked)
     document = shown.document_of(node.known_list(results), number)
     if action in ("open", "folder"):
-        return _opened(node, results.search_id, number, Path(document.path), action, form.get("returned", ""))
+        return _opened(node, results.search_id, number, document.path, action, form.get("returned", ""))
     if action == "forget":
         forgotten = node.forget_choice(asked.text, number)
         return Done(action, MESSAGES[action] if forgotten else "There was no choice to forget for this search.")
@@ -58,21 +58,22 @@ def act(node: Node, form: dict[str, str]) -> Done:
     return Done(action, MESSAGES[action])
 
 
-def _opened(node: Node, search_id: str, number: int, path: Path, action: str, returned: str) -> Done:
+def _opened(node: Node, search_id: str, number: int, path: str, action: str, returned: str) -> Done:
     """The choice is durable before a program starts; a choice that a person came back from at once is taken back."""
     node.choose(search_id, number)
     _take_back(node, returned, search_id, number)
+    name, file = printable(PurePath(path).name), opening.indexed_file(node, path)
     try:
         if action == "folder":
-            opening.show_folder(path)
-            return Done("folder", f"Opened the folder of {printable(path.name)}.")
-        reason = opening.open_file(path)
+            opening.show_folder(file)
+            return Done("folder", f"Opened the folder of {name}.")
+        reason = opening.open_file(file)
     except InputError:  # nothing was opened, so that there is nothing to remember
         node.take_back(search_id, number)
         raise
     if reason:
-        return Done("revealed", f"Opened the folder of {printable(path.name)} instead: {reason}.")
-    return Done("open", f"Opened {printable(path.name)}.")
+        return Done("revealed", f"Opened the folder of {name} instead: {reason}.")
+    return Done("open", f"Opened {name}.")
 
 
 def _take_back(node: Node, returned: str, search_id: str, number: int) -> None:

@@ -26,6 +26,8 @@ from starlette.exceptions import HTTPException
 
 from foltr.errors import FoltrError, InputError, StorageError
 from foltr.node import shown
+from foltr.node.follower import Follower
+from foltr.node.follower import read as read_follower
 from foltr.node.memory import split_key
 from foltr.node.node import Node
 from foltr.node.page import actions, demo, pages, search
@@ -59,7 +61,7 @@ class Page:
         return HTMLResponse(self.text(template, **values), code)
 
     def text(self, template: str, **values: Any) -> str:
-        common = {"form_token": self.keys.form_token, "page": template, "demo": self.story}
+        common = {"form_token": self.keys.form_token, "page": template, "demo": self.story, "follower": self.follower}
         return self._templates.get_template(template).render(**common, **values)
 
     def answer(self, heading: str, explanation: str) -> bytes:
@@ -72,6 +74,10 @@ class Page:
         if state.get("phase") not in ("scan", "index"):
             return ""
         return f"It is being rebuilt: {state['done']:,} of {state['total']:,} files. Load the page again in a while."
+
+    def follower(self) -> Follower | None:
+        """Whether changes are followed; None for a page that does not follow any."""
+        return read_follower(self.node.places) if self.following else None
 
     def check(self, token: str) -> None:
         if not form_token_is_right(self.keys, token):

@@ -4,34 +4,52 @@
 
 It is a process of its own, so that reading files never delays an answer. It writes its progress as lines of JSON to
 its standard output and ends when its standard input is closed: a server that was killed leaves no process behind.
+However it dies, it is started again, after a second at first and later with each death in a row, and `follower` tells
+every process that it died and why.
 """
 
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from foltr.errors import FoltrError
+from foltr.node import follower
+from foltr.node.file_version import reason_of, reason_text
 from foltr.node.places import Places
 
+_FIRST_SECONDS, _LONGEST_SECONDS = 1.0, 300.0  # until a child that died is started again: twice as long each time
+_STEADY_SECONDS = 600.0  # a child that lived so long had not failed for the reason of the one before
+_LAST_WORDS_SECONDS = 5.0  # until what a dead child said has been read
 _AGAIN_SECONDS = 10.0  # until indexing is tried again
 _END_SECONDS = 10.0  # until a child that does not end is killed; the index outlives that
 
 
 class Following:
-    """Starts, stops and listens to the child process."""
+    """Starts, stops and listens to the child process, and starts it again when it dies. `clock` and `wait` are for
+    tests: the time, and waiting for an event or so many seconds."""
 
-    def __init__(self, places: Places) -> None:
-        self._places = places
+    def __init__(
+        self,
+        places: Places,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wait: Callable[[threading.Event, float], bool] = threading.Event.wait,
+    ) -> None:
+        self._places, self._clock, self._wait = places, clock, wait
         self._lock = threading.Lock()
         self._child: subprocess.Popen[str] | None = None
+        self._ended = threading.Event()  # set when the child, or the wait for its next start, is to end
+        self._deaths, self._problem = 0, ""
         self.state: dict[str, Any] = {}  # what the child said last, by name: phase, done, ..., mode, reason
 
     def start(self) -> None:
@@ -59,35 +77,91 @@ class Following:
             pass
 
     def _start(self) -> None:
+        self.state, self._ended, began = {}, threading.Event(), self._clock()
+        try:
+            self._child = self._new_child()
+        except OSError as problem:  # no memory, or too many processes
+            self._note_death(f"the process that follows changes cannot be started ({problem.strerror})", 0.0)
+            return
+        listening = threading.Thread(target=self._listen, args=(self._child,), daemon=True)
+        listening.start()
+        self._write(follower.process(self._child.pid))
+        threading.Thread(target=self._await_death, args=(self._child, listening, began), daemon=True).start()
+
+    def _new_child(self) -> "subprocess.Popen[str]":
         arguments = json.dumps(
             {name: str(getattr(self._places, name)) for name in ("config", "data", "cache")}, allow_nan=False
         )
-        self._child = subprocess.Popen(
+        return subprocess.Popen(
             [sys.executable, "-m", __name__, arguments],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0,
         )  # fmt: skip
-        threading.Thread(target=self._listen, args=(self._child,), daemon=True).start()
 
     def _stop(self) -> None:
+        self._ended.set()
         child, self._child = self._child, None
-        if child is None:
-            return
-        if child.stdin is not None:
-            with contextlib.suppress(OSError):
-                child.stdin.close()
-        try:
-            child.wait(_END_SECONDS)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
+        if child is not None:
+            if child.stdin is not None:
+                with contextlib.suppress(OSError):
+                    child.stdin.close()
+            try:
+                child.wait(_END_SECONDS)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
         self.state = {}
+        with contextlib.suppress(OSError):
+            follower.remove(self._places)
 
     def _listen(self, child: "subprocess.Popen[str]") -> None:
         assert child.stdout is not None
         with child.stdout as lines:
             for line in lines:
-                if child is self._child:
-                    self.state = {**self.state, **json.loads(line)}
+                with contextlib.suppress(ValueError):  # a line that a library printed
+                    said = json.loads(line)
+                    if child is self._child and isinstance(said, dict):
+                        self.state = {**self.state, **said}
+
+    def _await_death(self, child: "subprocess.Popen[str]", listening: threading.Thread, began: float) -> None:
+        code = child.wait()
+        lifetime = self._clock() - began
+        listening.join(_LAST_WORDS_SECONDS)
+        with self._lock:
+            if child is self._child:  # it was not ended by `stop`
+                self._child = None
+                if child.stdin is not None:
+                    with contextlib.suppress(OSError):
+                        child.stdin.close()
+                self._note_death(_ending(code, str(self.state.get("error", ""))), lifetime)
+
+    def _note_death(self, problem: str, lifetime: float) -> None:
+        """Tells that the child died, and why; starts another one after a while."""
+        self._deaths = 1 if lifetime >= _STEADY_SECONDS else self._deaths + 1
+        self._problem, self.state = reason_text(problem), {}
+        delay = min(_LONGEST_SECONDS, _FIRST_SECONDS * 2 ** min(self._deaths - 1, 30))
+        self._write(None, again=time.time() + delay)
+        threading.Thread(target=self._start_later, args=(self._ended, delay), daemon=True).start()
+
+    def _start_later(self, ended: threading.Event, delay: float) -> None:
+        if not self._wait(ended, delay):
+            with self._lock:
+                if ended is self._ended and not ended.is_set():
+                    self._start()
+
+    def _write(self, child: follower.Process | None, again: float | None = None) -> None:
+        server = follower.process(os.getpid())
+        record = follower.Record(server, child, self._deaths, self._problem, again)
+        with contextlib.suppress(OSError, FoltrError):  # on a full disk, readers see that the process is dead
+            follower.write(self._places, record)
+
+
+def _ending(code: int, last_words: str) -> str:
+    """How a process ended, in words."""
+    try:
+        ended = f"ended with exit code {code}" if code >= 0 else f"was killed by {signal.Signals(-code).name}"
+    except ValueError:
+        ended = f"was killed by signal {-code}"
+    return f"the process that follows changes {ended}" + (f": {last_words}" if last_words else "")
 
 
 def main(arguments: str) -> None:
@@ -109,6 +183,9 @@ def main(arguments: str) -> None:
         except FoltrError as problem:  # such as another process that indexes: it is tried again
             _tell({"phase": str(problem), "done": 0, "total": 0, "per_second": 0.0, "seconds_left": None})
             ended.wait(_AGAIN_SECONDS)
+        except Exception as problem:  # the server starts another process, which nothing of this one has confused
+            _tell({"error": reason_of(problem)})
+            raise
 
 
 def _wait_for_the_end(ended: threading.Event) -> None:

@@ -188,7 +188,11 @@ def day(seconds: float | None) -> str:
 
 
 def moment(seconds: float) -> str:
-    return datetime.datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M")
+    """Day and time in this zone; nothing for a date that no calendar has."""
+    try:
+        return datetime.datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M")
+    except (OverflowError, OSError, ValueError):
+        return ""
 
 
 def _row(row: Row, document: Document) -> RowView:
