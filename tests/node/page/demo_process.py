@@ -9,6 +9,8 @@ import sys
 
 import psutil
 
+from foltr.node.page import sessions
+
 SMALL = ("--people", "5", "--seeds", "3", "--no-browser")
 
 
@@ -54,6 +56,11 @@ class Demo:
     @property
     def address(self):
         return self.until(r"http\S+(?=\s)")[0]
+
+    def fresh_address(self):
+        """An address with a token for each browser."""
+        (home,) = self.temporary.glob("foltr-demo-*/home")
+        return f"{self.address.partition('?')[0]}?token={sessions.mint(home / 'data' / 'page')}"
 
     def members(self):
         """Processes of the session, which children cannot leave by accident."""

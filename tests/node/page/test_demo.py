@@ -1,6 +1,5 @@
 """`foltr demo`: the page of the story, and the command as a process that ends as it should."""
 
-import os
 import re
 import signal
 
@@ -8,8 +7,9 @@ import httpx
 import psutil
 import pytest
 from demo_process import SMALL, Demo
-from page_client import Client
+from page_client import PORT, Client
 
+from foltr.node.page import sessions
 from foltr.node.page.app import create_app
 from foltr.node.page.demo import Ending, Estimate, Point, Story, curve, decimal, distance, estimate, verdict
 
@@ -29,9 +29,9 @@ def story():
 
 
 @pytest.fixture
-def demo_client(node, keys, story):
-    with Client(create_app(node, keys, owner=lambda *_: os.getuid(), story=story)) as client:
-        assert client.get("/", params={"token": keys.token}).status_code == 200
+def demo_client(node, page_folder, story):
+    with Client(create_app(node, PORT, story=story)) as client:
+        assert client.get("/", params={"token": sessions.mint(page_folder)}).status_code == 200
         yield client
 
 
@@ -190,8 +190,9 @@ def test_a_killed_demo_leaves_no_process(start, notes):
 
 def test_with_too_little_time_the_summary_says_so(start, notes):
     demo = start(notes, "--exit-after", "1")  # the whole story takes half a minute of computing
-    assert "token=" in demo.address
     told = demo.rest()
+    assert "token=" not in told  # no terminal: what is printed may be kept
+    assert re.search(r"To let a browser in: FOLTR_NODE_HOME=\S+/home foltr node page\n", told)
     assert demo.process.wait(120) == 0
     assert "The time was up after 0 of" in told
     assert demo.members() == []

@@ -143,8 +143,8 @@ def test_huge_and_strange_queries_are_answered(browser_client, words):
         assert answer.status_code == 200, address
 
 
-def test_huge_forms_are_refused(browser_client, keys):
-    data = {"csrf": keys.form_token, "roots": "x" * 300_000}
+def test_huge_forms_are_refused(browser_client, csrf):
+    data = {"csrf": csrf, "roots": "x" * 300_000}
     assert browser_client.post("/settings", data=data).status_code == 413
     chunks = _chunks()
     content = {"content-type": "application/x-www-form-urlencoded"}
@@ -159,8 +159,8 @@ async def _chunks():
         yield b"x" * 50_000
 
 
-def test_files_in_forms_are_refused(browser_client, keys):
-    answer = browser_client.post("/act", data={"csrf": keys.form_token}, files={"open": b"x"})
+def test_files_in_forms_are_refused(browser_client, csrf):
+    answer = browser_client.post("/act", data={"csrf": csrf}, files={"open": b"x"})
     assert answer.status_code == 400
 
 
