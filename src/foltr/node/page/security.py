@@ -44,6 +44,7 @@ HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
     "cache-control": "no-store",
 }
+_FORM = "application/x-www-form-urlencoded"
 _SAFE = ("GET", "HEAD")
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
@@ -115,6 +116,9 @@ class Guard:
         length = _headers(scope, b"content-length")
         if length and not (length[0].isdecimal() and len(length[0]) < 10 and int(length[0]) <= MAX_BODY):
             return 413, "Too long", f"A form may have at most {MAX_BODY:,} bytes."
+        kinds = [kind.partition(";")[0].strip().lower() for kind in _headers(scope, b"content-type")]
+        if scope["method"] == "POST" and kinds != [_FORM]:  # files and other encodings have parsers that nobody needs
+            return 415, "No form", f"Only forms of this page are taken ({_FORM})."
         return None
 
     def _same_site(self, scope: Scope) -> bool:
