@@ -7,6 +7,8 @@ The kernel is asked for the one socket (sock_diag(7), some microseconds, however
 is not allowed, its tables of all sockets are read (some milliseconds).
 """
 
+import contextlib
+import errno
 import os
 import socket
 import struct
@@ -27,9 +29,9 @@ _ANY_COOKIE = b"\xff" * 8
 _REPLY = struct.Struct("=BBBB48sIIIII")  # family, state, -, -, addresses, -, -, -, user, inode
 
 
-def system_owner() -> Owner | None:
-    """How this system tells who owns a connection; None where it does not tell."""
-    return SocketOwners() if sys.platform == "linux" and _TABLES[socket.AF_INET].exists() else None
+def tells_owners() -> bool:
+    """Whether this system tells who owns a connection."""
+    return sys.platform == "linux" and _TABLES[socket.AF_INET].exists()
 
 
 class SocketOwners:
@@ -37,21 +39,26 @@ class SocketOwners:
 
     def __init__(self) -> None:
         self._sequence = 0
+        self._kernel: socket.socket | None = None
+
+    def __enter__(self) -> "SocketOwners":
         try:
-            self._kernel: socket.socket | None = socket.socket(_NETLINK, socket.SOCK_RAW, _SOCK_DIAG)
+            self._kernel = socket.socket(_NETLINK, socket.SOCK_RAW, _SOCK_DIAG)
             self._kernel.settimeout(1.0)
-        except OSError:  # a sandbox that allows no netlink
+        except OSError:  # a sandbox that allows no netlink: the tables remain
             self._kernel = None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._kernel is not None:
+            self._kernel.close()
 
     def __call__(self, client: Address, server: Address) -> int | None:
         """The user who owns the client's end; None where nobody does any more: it needs no answer."""
-        try:
-            return self.asked(client, server) if self._kernel is not None else looked_up(client, server)
-        except OSError:
-            try:
-                return looked_up(client, server)
-            except OSError:
-                return None
+        for way in (self.asked, looked_up):
+            with contextlib.suppress(OSError):
+                return way(client, server)
+        return None
 
     def asked(self, client: Address, server: Address) -> int | None:
         """The owner by sock_diag(7)."""
@@ -68,7 +75,8 @@ class SocketOwners:
         return int(user) if inode else None  # a socket that its process closed has no inode, and the user 0 for anybody
 
     def _reply(self, body: bytes) -> bytes:
-        assert self._kernel is not None
+        if self._kernel is None:
+            raise OSError(errno.EBADF, "no socket to ask the kernel")
         self._sequence = (self._sequence + 1) % 2**32
         request = _HEADER.pack(_HEADER.size + len(body), _BY_FAMILY, 1, self._sequence, 0) + body
         self._kernel.sendto(request, (0, 0))

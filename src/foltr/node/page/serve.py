@@ -15,7 +15,7 @@ from foltr.node.page.connections import Connection, Door, Listening
 from foltr.node.page.demo import Story
 from foltr.node.page.entrance import Served, announced, served_pages
 from foltr.node.page.following import Following
-from foltr.node.page.peers import system_owner
+from foltr.node.page.peers import SocketOwners, tells_owners
 from foltr.node.page.server_log import limited_log
 from foltr.node.places import Places
 
@@ -47,8 +47,9 @@ def serve(node: Node, announce: Callable[[Serving], None], *, host: str = "127.0
     import uvicorn
 
     check_host(host)
-    door = Door({os.getuid(), *allowed_users}, system_owner(), **connections.limits())
-    with contextlib.closing(bound(host, port, door)) as listening, limited_log():
+    with SocketOwners() as owners, limited_log(), contextlib.ExitStack() as stack:
+        door = Door({os.getuid(), *allowed_users}, owners if tells_owners() else None, **connections.limits())
+        listening = stack.enter_context(bound(host, port, door))
         served = Served(listening.getsockname()[1], "[::1]" if host == "::1" else "127.0.0.1")
         following = Following(node.places) if follow else None
         config = uvicorn.Config(
