@@ -173,12 +173,26 @@ def test_what_is_no_http_raises_nothing_and_is_logged_once(serve):
             answer = client.recv(4000)
             if b" 400 " in answer:
                 assert all(f"{name}: {value}".encode() in answer for name, value in HEADERS.items())
-    assert httpx.get(server.base).status_code == 401
+    _send_half_forms(server)
     server.process.terminate()
     log = server.process.stderr.read().decode()
     assert "Traceback" not in log
     assert "Fatal" not in log
     assert len(log) < 2_000
+
+
+def _send_half_forms(server):
+    """Forms of a browser that was let in, which end or go wrong in the middle."""
+    with httpx.Client(base_url=server.base) as client:
+        assert client.get(server.fresh_address()).status_code == 200
+        ((name, cookie),) = client.cookies.items()
+        for path in ("/settings", "/act", "/settle", "/enter"):
+            head = (f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nCookie: {name}={cookie}\r\n"
+                    "Content-Type: application/x-www-form-urlencoded\r\n").encode()  # fmt: skip
+            for rest in (b"Content-Length: 500\r\n\r\na=b", b"Transfer-Encoding: chunked\r\n\r\n3\r\na=b\r\nzz\r\n"):
+                with socket.create_connection(("127.0.0.1", server.port)) as broken:
+                    broken.sendall(head + rest)
+        assert client.get("/").status_code == 200
 
 
 # ---- the log

@@ -24,6 +24,7 @@ from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from foltr.errors import FoltrError, InputError, StorageError
 from foltr.node import shown
@@ -94,6 +95,7 @@ def create_app(node: Node, port: int, following: Following | None = None, *, sto
     app.add_exception_handler(FoltrError, _shown(page, 400))
     app.add_exception_handler(StorageError, _shown(page, 503))
     app.add_exception_handler(HTTPException, _shown(page, 404))
+    app.add_exception_handler(ClientDisconnect, lambda *_: Response(status_code=400))  # nobody reads it
     app.add_exception_handler(RequestValidationError, _shown(page, 422))
     return Guard(app, site, page.answer)
 

@@ -171,6 +171,9 @@ class Connection(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answers what is no HTTP, with the headers of every answer; where an answer has begun there is no other."""
+        if self.cycle is not None and not self.cycle.response_complete:  # a request in work, whose body is wrong
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
         if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             self.transport.abort()
             return
