@@ -126,6 +126,7 @@ def test_half_requests_of_another_user_do_not_keep_the_owner_out(serve):
 
     server = serve("--no-index")
     process = psutil.Process(server.process.pid)
+    process.rlimit(psutil.RLIMIT_NOFILE, (1024, 1024))  # as usual: fewer than the connections
     httpx.get(server.base)
     before = process.num_fds()
     with as_nobody(FLOOD, server.port, 1_200) as other:
