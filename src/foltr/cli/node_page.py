@@ -72,11 +72,11 @@ def page(
     """Print a fresh address of the page that is served: it lets one browser in, once, within ten minutes."""
     require_page()
     from foltr.node import places as node_places
-    from foltr.node.page import entrance, sessions
+    from foltr.node.page import entrance, sign_ins
 
     places = node_places.find()
     if sign_out:
-        ended = sessions.end_all(sessions.page_folder(places))
+        ended = sign_ins.sign_out_all(sign_ins.page_folder(places))
         say(f"{ended} browser{'s' if ended != 1 else ''} signed out; addresses that were not used are void.")
         return
     served = _chosen(places, port)

@@ -7,7 +7,7 @@ from browser_window import CHROMIUM, Windows
 from page_client import PORT, Client, Server, desktop, form_of, write_docstrings, write_hostile
 
 import foltr.node
-from foltr.node.page import sessions
+from foltr.node.page import sign_ins
 from foltr.node.page.app import create_app
 
 
@@ -56,7 +56,7 @@ def stranger(application):
 @pytest.fixture
 def browser_client(stranger, page_folder):
     """A client that was let in."""
-    assert stranger.get("/", params={"token": sessions.mint(page_folder)}).status_code == 200
+    assert stranger.get("/", params={"token": sign_ins.mint(page_folder)}).status_code == 200
     return stranger
 
 

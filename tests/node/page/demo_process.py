@@ -9,7 +9,7 @@ import sys
 
 import psutil
 
-from foltr.node.page import sessions
+from foltr.node.page import sign_ins
 
 SMALL = ("--people", "5", "--seeds", "3", "--no-browser")
 
@@ -60,7 +60,7 @@ class Demo:
     def fresh_address(self):
         """An address with a token for each browser."""
         (home,) = self.temporary.glob("foltr-demo-*/home")
-        return f"{self.address.partition('?')[0]}?token={sessions.mint(home / 'data' / 'page')}"
+        return f"{self.address.partition('?')[0]}?token={sign_ins.mint(home / 'data' / 'page')}"
 
     def members(self):
         """Processes of the session, which children cannot leave by accident."""

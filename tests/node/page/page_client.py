@@ -12,7 +12,7 @@ import sys
 
 import httpx
 
-from foltr.node.page import sessions
+from foltr.node.page import sign_ins
 
 MODULES = ("argparse", "bisect", "calendar", "csv", "difflib", "fractions", "glob", "heapq", "json", "queue", "shutil",
            "statistics", "string", "tempfile", "textwrap", "threading", "zipfile")  # fmt: skip
@@ -128,7 +128,7 @@ class Server:
 
     def fresh_address(self):
         """An address with a token, as `foltr node page` prints it."""
-        return f"{self.base}/?token={sessions.mint(self._home / 'data' / 'page')}"
+        return f"{self.base}/?token={sign_ins.mint(self._home / 'data' / 'page')}"
 
     def line(self):
         ready, _, _ = select.select([self.process.stdout], [], [], 60)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from browser_window import needs_chromium, violations
 
-from foltr.node.page import entrance, sessions
+from foltr.node.page import entrance, sign_ins
 from foltr.node.page.entrance import Served
 from foltr.node.places import find
 
@@ -51,7 +51,7 @@ def test_a_browser_is_started_with_a_file_and_no_address_has_the_token(window, s
     (file,) = started
     assert file.startswith("file:///")
     assert Path(file.removeprefix("file://")).stat().st_mode & 0o077 == 0
-    (token,) = re.findall(r'value="([^"]+)"', entrance.leading_page(sessions.page_folder(places)).read_text())
+    (token,) = re.findall(r'value="([^"]+)"', entrance.leading_page(sign_ins.page_folder(places)).read_text())
     assert token not in file
     page, asked = window(), []
     page.on("request", lambda request: asked.append(request.url))

@@ -9,7 +9,7 @@ import pytest
 from demo_process import SMALL, Demo
 from page_client import PORT, Client
 
-from foltr.node.page import sessions
+from foltr.node.page import sign_ins
 from foltr.node.page.app import create_app
 from foltr.node.page.demo import Ending, Estimate, Point, Story, curve, decimal, distance, estimate, verdict
 
@@ -31,7 +31,7 @@ def story():
 @pytest.fixture
 def demo_client(node, page_folder, story):
     with Client(create_app(node, PORT, story=story)) as client:
-        assert client.get("/", params={"token": sessions.mint(page_folder)}).status_code == 200
+        assert client.get("/", params={"token": sign_ins.mint(page_folder)}).status_code == 200
         yield client
 
 

@@ -12,7 +12,7 @@ from request_fuzzer import Fuzzer, answer, true_values
 
 import foltr.node
 from foltr.errors import FoltrError
-from foltr.node.page import sessions
+from foltr.node.page import sign_ins
 from foltr.node.page.app import create_app
 from foltr.node.page.demo import Story
 from foltr.node.page.security import HEADERS
@@ -35,7 +35,7 @@ class Fuzzed:
         shutil.rmtree(home, ignore_errors=True)
         shutil.copytree(self._library / "home", home)
         self._node = foltr.node.open(home)
-        self.folder = sessions.page_folder(self._node.places)
+        self.folder = sign_ins.page_folder(self._node.places)
         self.application = create_app(self._node, PORT, story=STORY)
         self._times += 1
 
@@ -55,10 +55,10 @@ class Fuzzed:
         for number in range(requests):
             if number % AGAIN == 0 and not self.is_usable():
                 self.restore()
-            if number % AGAIN == 0 or not sessions.is_session(self.folder, cookie.decode().partition("=")[2]):
-                cookie = f"foltr_{PORT}={sessions.redeem(self.folder, sessions.mint(self.folder))}".encode()
+            if number % AGAIN == 0 or not sign_ins.is_signed_in(self.folder, cookie.decode().partition("=")[2]):
+                cookie = f"foltr_{PORT}={sign_ins.redeem(self.folder, sign_ins.mint(self.folder))}".encode()
                 fuzzer.values = {**await true_values(self.application, cookie), "roots": ["\n".join(self.documents)],
-                                 "path": [self.documents[0]], "token": [sessions.mint(self.folder)]}  # fmt: skip
+                                 "path": [self.documents[0]], "token": [sign_ins.mint(self.folder)]}  # fmt: skip
             request = fuzzer.request(cookie)
             try:
                 status, headers, body = await answer(self.application, *request)

@@ -14,7 +14,7 @@ import foltr.node
 from foltr.errors import FoltrError
 from foltr.node import pins, schema
 from foltr.node.learning import Opening
-from foltr.node.page import actions, install, pages, search, sessions
+from foltr.node.page import actions, install, pages, search, sign_ins
 from foltr.node.page.app import create_app
 from foltr.node.page.search import Asked
 
@@ -111,7 +111,7 @@ def test_nothing_found_offers_a_way_on(browser_client):
 
 def test_a_node_without_folders_says_so(tmp_path):
     with foltr.node.open(tmp_path / "new") as node, Client(create_app(node, PORT)) as client:
-        client.get("/", params={"token": sessions.mint(tmp_path / "new" / "data" / "page")})
+        client.get("/", params={"token": sign_ins.mint(tmp_path / "new" / "data" / "page")})
         assert "Choose folders" in client.get("/").text
         assert "No folder is searched yet" in client.get("/index").text
 

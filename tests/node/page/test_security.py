@@ -3,7 +3,7 @@
 import pytest
 from page_client import HOST, PORT, Client
 
-from foltr.node.page import sessions
+from foltr.node.page import sign_ins
 from foltr.node.page.security import HEADERS
 
 PAGES = ("/", "/?q=hostile", "/list?q=hostile", "/history", "/learning", "/leaves", "/index", "/settings", "/forget",
@@ -33,7 +33,7 @@ def test_without_the_cookie_nothing_changes(browser_client, application, csrf, a
 
 
 def test_a_wrong_cookie_does_not_open_the_page(stranger, page_folder):
-    for value in ("", "x", "../tokens", sessions.mint(page_folder), "\N{LATIN SMALL LETTER E WITH ACUTE}", "x" * 5000):
+    for value in ("", "x", "../tokens", sign_ins.mint(page_folder), "\N{LATIN SMALL LETTER E WITH ACUTE}", "x" * 5000):
         cookie = f"foltr_{PORT}={value}".encode()
         assert stranger.get("/", headers={"cookie": cookie}).status_code == 401
 
@@ -47,7 +47,7 @@ def test_a_wrong_cookie_does_not_open_the_page(stranger, page_folder):
      f"localhost.attacker.example:{PORT}", f"0.0.0.0:{PORT}", f"[::]:{PORT}", "", f"127.0.0.1:{PORT}@attacker.example"],
 )  # fmt: skip
 def test_other_names_for_this_machine_are_refused(browser_client, host, page_folder):
-    for address in ("/", "/static/page.css", f"/?token={sessions.mint(page_folder)}"):
+    for address in ("/", "/static/page.css", f"/?token={sign_ins.mint(page_folder)}"):
         assert browser_client.get(address, headers={"host": host}).status_code == 421
 
 

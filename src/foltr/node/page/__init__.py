@@ -3,7 +3,7 @@
     app         routes over an open node
     actions     what a person does with a row
     security    who gets an answer: this user's browser, on loopback, from this page
-    sessions    opening tokens, and browsers that were let in
+    sign_ins    opening tokens, and browsers that were let in
     sign_out    ends sessions
     connections whose connections are accepted, how many, and for how long
     peers       who owns the other end of a connection

@@ -30,7 +30,7 @@ from foltr.errors import FoltrError, InputError, StorageError
 from foltr.node import shown
 from foltr.node.memory import split_key
 from foltr.node.node import Node
-from foltr.node.page import actions, demo, pages, search, sessions, sign_out
+from foltr.node.page import actions, demo, pages, search, sign_ins, sign_out
 from foltr.node.page.demo import Story
 from foltr.node.page.following import Following
 from foltr.node.page.search import Integer, asked_of, known_list
@@ -55,8 +55,8 @@ class Page:
                                     "printed": escaped, "size": pages.size, "decimal": demo.decimal,
                                     "estimate": demo.estimate, "breakable": search.breakable,
                                     "document": lambda key: search.place(*split_key(key))}  # fmt: skip
-        self._templates.globals |= {"signed_in": lambda: sessions.last_uses(site.folder),
-                                    "idle_days": sessions.IDLE_DAYS}  # fmt: skip
+        self._templates.globals |= {"signed_in": lambda: sign_ins.last_uses(site.folder),
+                                    "idle_days": sign_ins.IDLE_DAYS}  # fmt: skip
 
     def render(self, template: str, code: int = 200, **values: Any) -> HTMLResponse:
         return HTMLResponse(self.text(template, **values), code)
@@ -83,7 +83,7 @@ class Page:
 
 def create_app(node: Node, port: int, following: Following | None = None, *, story: Story | None = None) -> Guard:
     """The page as an application, for a server on a port of this machine."""
-    site = Site(port, sessions.page_folder(node.places))
+    site = Site(port, sign_ins.page_folder(node.places))
     page = Page(node, site, following, story)
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")

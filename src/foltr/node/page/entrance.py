@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from foltr.atomic import atomic_write, dump_json
-from foltr.node.page import sessions
+from foltr.node.page import sign_ins
 from foltr.node.places import Places, private_file, private_folder
 
 _PREFIX = "running-"  # a file for each port that is served; its lock is held as long as the server lives
@@ -35,7 +35,7 @@ class Served(msgspec.Struct, frozen=True):
 @contextlib.contextmanager
 def announced(places: Places, served: Served) -> Iterator[None]:
     """While it is served, other commands of this user find it; afterwards no token is left."""
-    folder = private_folder(sessions.page_folder(places))
+    folder = private_folder(sign_ins.page_folder(places))
     _delete_files_of_older_versions(places)
     file = private_file(folder / f"{_PREFIX}{served.port}")
     with file.open("r+", encoding="utf-8") as stream:
@@ -47,13 +47,13 @@ def announced(places: Places, served: Served) -> Iterator[None]:
             yield
         finally:
             file.unlink(missing_ok=True)
-            sessions.delete_tokens(folder)
+            sign_ins.delete_tokens(folder)
             leading_page(folder).unlink(missing_ok=True)
 
 
 def served_pages(places: Places) -> list[Served]:
     """The pages of this node that are served now."""
-    folder = sessions.page_folder(places)
+    folder = sign_ins.page_folder(places)
     every = [_read(file) for file in sorted(folder.glob(f"{_PREFIX}*"))]
     return [served for served in every if served is not None]
 
@@ -74,7 +74,7 @@ def _read(file: Path) -> Served | None:
 
 def fresh_address(places: Places, served: Served) -> str:
     """An address that lets one browser in, once, within ten minutes."""
-    return f"{served.address}?token={sessions.mint(sessions.page_folder(places))}"
+    return f"{served.address}?token={sign_ins.mint(sign_ins.page_folder(places))}"
 
 
 def open_browser(places: Places, served: Served) -> bool:
@@ -83,9 +83,9 @@ def open_browser(places: Places, served: Served) -> bool:
 
     if not _has_display():
         return False
-    folder = private_folder(sessions.page_folder(places))
+    folder = private_folder(sign_ins.page_folder(places))
     file = leading_page(folder)
-    token = sessions.mint(folder, sessions.BROWSER_SECONDS)
+    token = sign_ins.mint(folder, sign_ins.BROWSER_SECONDS)
     with atomic_write(file) as temporary:
         private_file(temporary).write_text(_LEADING.format(address=html.escape(served.address), token=token), "utf-8")
     with contextlib.suppress(webbrowser.Error):

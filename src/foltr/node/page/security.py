@@ -8,7 +8,7 @@
     form token         every change is a POST that carries a token of the session which only our pages contain
     headers            no script or style but our files, no frame, no referrer, nothing stored
 
-`sessions` stores tokens and sessions, so that a restart does not lock out.
+`sign_ins` stores tokens and sessions, so that a restart does not lock out.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
 from foltr.errors import InputError, StorageError
-from foltr.node.page import sessions
+from foltr.node.page import sign_ins
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -64,17 +64,17 @@ class Site(NamedTuple):
         return frozenset(f"{name}:{self.port}" for name in _LOOPBACK)
 
 
-_session: ContextVar[str] = ContextVar("foltr_session", default="")
+_current: ContextVar[str] = ContextVar("foltr_cookie", default="")
 
 
-def current_session() -> str:
+def current_cookie() -> str:
     """The cookie of the session that the request in work belongs to; empty for files that everybody gets."""
-    return _session.get()
+    return _current.get()
 
 
 def form_token() -> str:
     """What forms of the current session carry."""
-    return hmac.new(current_session().encode(), b"form", hashlib.sha256).hexdigest() if current_session() else ""
+    return hmac.new(current_cookie().encode(), b"form", hashlib.sha256).hexdigest() if current_cookie() else ""
 
 
 def form_token_is_right(given: str) -> bool:
@@ -95,13 +95,13 @@ class Guard:
             return  # no web sockets
         guarded = _with_headers(send)
         refused = self._refusal(scope)
-        session = "" if refused else self._cookie(scope)
-        _session.set(session)
+        cookie = "" if refused else self._cookie(scope)
+        _current.set(cookie)
         if refused is not None:
             await _respond(guarded, refused[0], self._answer(*refused[1:]))
         elif _enters(scope):
-            await self._enter(session, await _token(scope, receive), guarded)
-        elif not (session or _is_public(scope["path"])):
+            await self._enter(cookie, await _token(scope, receive), guarded)
+        elif not (cookie or _is_public(scope["path"])):
             await _respond(guarded, 401, self._answer("This page belongs to somebody", HOW_TO_GET_IN))
         else:
             await self._inner(scope, _limited(receive), guarded)
@@ -140,22 +140,22 @@ class Guard:
         """The cookie of a session among those that were sent; of very many the first ones."""
         pairs = [pair.strip().partition("=") for line in _headers(scope, b"cookie") for pair in line.split(";")]
         given = [value for name, _, value in pairs if name == self._site.cookie_name][:_MOST_COOKIES]
-        return next((value for value in given if value and sessions.is_session(self._site.folder, value)), "")
+        return next((value for value in given if value and sign_ins.is_signed_in(self._site.folder, value)), "")
 
-    async def _enter(self, session: str, token: str, send: Send) -> None:
+    async def _enter(self, cookie: str, token: str, send: Send) -> None:
         """Begins a session, on a page that goes on by itself: a redirect that began elsewhere would send no cookie.
 
         The page replaces the address that has the token. A browser that is known goes on with a token of before too.
         """
         try:
-            cookie = sessions.redeem(self._site.folder, token) if token else None
+            fresh = sign_ins.redeem(self._site.folder, token) if token else None
         except (OSError, StorageError) as problem:
             await _respond(send, 503, self._answer("The node cannot store that this browser is known", str(problem)))
             return
-        if cookie is not None:
-            header = f"{self._site.cookie_name}={cookie}; Path=/; HttpOnly; SameSite=Strict; Max-Age={_COOKIE_SECONDS}"
+        if fresh is not None:
+            header = f"{self._site.cookie_name}={fresh}; Path=/; HttpOnly; SameSite=Strict; Max-Age={_COOKIE_SECONDS}"
             await _respond(send, 200, _WELCOME, [(b"set-cookie", header.encode())])
-        elif session:
+        elif cookie:
             await _respond(send, 200, _WELCOME)
         else:
             await _respond(send, 401, self._answer("This address has been used, or is too old", HOW_TO_GET_IN))

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import FastAPI, Form, Response
 from fastapi.responses import HTMLResponse
 
-from foltr.node.page import sessions
-from foltr.node.page.security import HOW_TO_GET_IN, current_session
+from foltr.node.page import sign_ins
+from foltr.node.page.security import HOW_TO_GET_IN, current_cookie
 
 if TYPE_CHECKING:
     from foltr.node.page.app import Page
@@ -21,9 +21,9 @@ def add(app: FastAPI, page: "Page") -> None:
     def sign_out(csrf: Text = "", everywhere: Text = "") -> Response:
         page.check(csrf)
         if everywhere:
-            sessions.end_all(site.folder)
+            sign_ins.sign_out_all(site.folder)
         else:
-            sessions.end_session(site.folder, current_session())
+            sign_ins.sign_out(site.folder, current_cookie())
         heading = "All browsers are signed out" if everywhere else "This browser is signed out"
         response = HTMLResponse(page.answer(heading, HOW_TO_GET_IN))
         response.delete_cookie(site.cookie_name, path="/", httponly=True, samesite="strict")

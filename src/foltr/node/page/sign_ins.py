@@ -21,7 +21,7 @@ TOKEN_SECONDS = 600  # of an address that is printed
 BROWSER_SECONDS = 60  # of a token that a browser is started with
 MOST_TOKENS = 100
 IDLE_DAYS = 30  # a session ends after so many days without use
-MOST_SESSIONS = 20  # the one that was not used for longest goes
+MOST_BROWSERS = 20  # the one that was not used for longest goes
 _USE_SECONDS = 3600  # the last use is stored to the hour, so that a keystroke writes nothing
 _DAY = 86_400.0
 _GRACE = 60.0  # a token that another process is minting has not got its time yet
@@ -56,7 +56,7 @@ def redeem(folder: Path, token: str) -> str | None:
         return None
     if not 0 <= expires - time.time() <= TOKEN_SECONDS:  # more: the clock was turned back
         return None
-    return _begin_session(folder)
+    return _sign_in(folder)
 
 
 def delete_tokens(folder: Path) -> None:
@@ -73,9 +73,9 @@ def _delete_expired(tokens: Path, now: float) -> None:
 # ---- sessions
 
 
-def is_session(folder: Path, cookie: str) -> bool:
+def is_signed_in(folder: Path, cookie: str) -> bool:
     """Whether a cookie belongs to a session; stores that it was used."""
-    file, now = folder / "sessions" / _name(cookie), time.time()
+    file, now = folder / "browsers" / _name(cookie), time.time()
     try:
         idle = now - file.stat().st_mtime
     except OSError:
@@ -89,33 +89,33 @@ def is_session(folder: Path, cookie: str) -> bool:
 def last_uses(folder: Path) -> list[float]:
     """When each session was used last, newest first."""
     oldest = time.time() - IDLE_DAYS * _DAY
-    return sorted((used for file in _files(folder / "sessions") if (used := _time(file)) >= oldest), reverse=True)
+    return sorted((used for file in _files(folder / "browsers") if (used := _time(file)) >= oldest), reverse=True)
 
 
-def end_session(folder: Path, cookie: str) -> None:
-    _delete(folder, [folder / "sessions" / _name(cookie)])
+def sign_out(folder: Path, cookie: str) -> None:
+    _delete(folder, [folder / "browsers" / _name(cookie)])
 
 
-def end_all(folder: Path) -> int:
+def sign_out_all(folder: Path) -> int:
     """Ends every session and deletes every token that was not used; how many sessions there were."""
     delete_tokens(folder)
-    sessions = len(last_uses(folder))
-    _delete(folder, _files(folder / "sessions"))
-    return sessions
+    browsers = len(last_uses(folder))
+    _delete(folder, _files(folder / "browsers"))
+    return browsers
 
 
-def _begin_session(folder: Path) -> str:
-    sessions, cookie = private_folder(folder / "sessions"), secrets.token_urlsafe(32)
-    _keep_newest(sessions, MOST_SESSIONS - 1)
-    private_file(sessions / _name(cookie))
+def _sign_in(folder: Path) -> str:
+    browsers, cookie = private_folder(folder / "browsers"), secrets.token_urlsafe(32)
+    _keep_newest(browsers, MOST_BROWSERS - 1)
+    private_file(browsers / _name(cookie))
     return cookie
 
 
 def _delete(folder: Path, files: list[Path]) -> None:
     for file in files:
         file.unlink(missing_ok=True)
-    if (folder / "sessions").is_dir():
-        synced(folder / "sessions")  # an ended session does not come back with a power cut
+    if (folder / "browsers").is_dir():
+        synced(folder / "browsers")  # an ended session does not come back with a power cut
 
 
 # ---- files

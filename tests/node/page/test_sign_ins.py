@@ -13,7 +13,7 @@ import pytest
 from page_client import PORT, Client, form_of
 
 import foltr.node
-from foltr.node.page import sessions
+from foltr.node.page import sign_ins
 from foltr.node.page.app import create_app
 from foltr.node.page.entrance import served_pages
 from foltr.node.page.security import HEADERS
@@ -38,7 +38,7 @@ def aged(folder, seconds):
 
 
 def test_a_token_lets_one_browser_in_once(application, page_folder):
-    token = sessions.mint(page_folder)
+    token = sign_ins.mint(page_folder)
     with Client(application) as first, Client(application) as second:
         answer = first.get("/", params={"token": token})
         assert answer.status_code == 200
@@ -58,28 +58,28 @@ def test_of_two_requests_with_one_token_one_is_let_in(page_folder):
 
     with ThreadPoolExecutor(8) as threads:
         for _ in range(20):
-            token = sessions.mint(page_folder)
-            cookies = list(threads.map(lambda _, token=token: sessions.redeem(page_folder, token), range(8)))
+            token = sign_ins.mint(page_folder)
+            cookies = list(threads.map(lambda _, token=token: sign_ins.redeem(page_folder, token), range(8)))
             assert sum(cookie is not None for cookie in cookies) == 1
 
 
-@pytest.mark.parametrize(("seconds", "status"), [(sessions.TOKEN_SECONDS - 60, 200), (sessions.TOKEN_SECONDS + 1, 401)])
+@pytest.mark.parametrize(("seconds", "status"), [(sign_ins.TOKEN_SECONDS - 60, 200), (sign_ins.TOKEN_SECONDS + 1, 401)])
 def test_a_token_expires(stranger, page_folder, seconds, status):
-    token = sessions.mint(page_folder)
+    token = sign_ins.mint(page_folder)
     aged(page_folder / "tokens", seconds)
     assert stranger.get("/", params={"token": token}).status_code == status
 
 
 def test_a_token_of_the_future_is_void(stranger, page_folder):
     """The clock was turned back: nobody knows how old it is."""
-    token = sessions.mint(page_folder)
+    token = sign_ins.mint(page_folder)
     aged(page_folder / "tokens", -3600)
     assert stranger.get("/", params={"token": token}).status_code == 401
 
 
 @pytest.mark.parametrize("token", ["", "x", "é", "x" * 5000, "../sessions/x", "\0", "%2e%2e"])
 def test_a_wrong_token_does_not_open_the_page(stranger, page_folder, token):
-    sessions.mint(page_folder)
+    sign_ins.mint(page_folder)
     for answer in (stranger.get("/", params={"token": token}), stranger.post("/enter", data={"token": token})):
         assert answer.status_code == 401
         assert "foltr node page" in answer.text
@@ -88,7 +88,7 @@ def test_a_wrong_token_does_not_open_the_page(stranger, page_folder, token):
 
 def test_the_form_of_a_started_browser_lets_in_from_a_file(stranger, page_folder):
     headers = {"origin": "null", "sec-fetch-site": "cross-site"}
-    answer = stranger.post("/enter", data={"token": sessions.mint(page_folder)}, headers=headers)
+    answer = stranger.post("/enter", data={"token": sign_ins.mint(page_folder)}, headers=headers)
     assert answer.status_code == 200
     assert all(answer.headers[name] == value for name, value in HEADERS.items())
     assert stranger.get("/").status_code == 200
@@ -99,10 +99,10 @@ def test_a_search_for_a_token_is_a_search(browser_client):
 
 
 def test_tokens_and_sessions_are_bounded_and_no_secret_is_on_the_disk(page_folder, home):
-    secrets = [sessions.mint(page_folder) for _ in range(2 * sessions.MOST_TOKENS)]
-    assert len(list((page_folder / "tokens").iterdir())) == sessions.MOST_TOKENS
-    secrets += [sessions.redeem(page_folder, sessions.mint(page_folder)) for _ in range(2 * sessions.MOST_SESSIONS)]
-    assert len(sessions.last_uses(page_folder)) == sessions.MOST_SESSIONS
+    secrets = [sign_ins.mint(page_folder) for _ in range(2 * sign_ins.MOST_TOKENS)]
+    assert len(list((page_folder / "tokens").iterdir())) == sign_ins.MOST_TOKENS
+    secrets += [sign_ins.redeem(page_folder, sign_ins.mint(page_folder)) for _ in range(2 * sign_ins.MOST_BROWSERS)]
+    assert len(sign_ins.last_uses(page_folder)) == sign_ins.MOST_BROWSERS
     stored = [file for file in home.rglob("*") if file.is_file()]
     for file in stored:
         content = file.read_bytes()
@@ -122,27 +122,27 @@ def test_a_session_outlives_a_restart(browser_client, home):
 def test_a_session_ends_after_a_time_without_use(browser_client, page_folder):
     day = 86_400
     for _ in range(3):  # each use counts
-        aged(page_folder / "sessions", (sessions.IDLE_DAYS - 1) * day)
+        aged(page_folder / "browsers", (sign_ins.IDLE_DAYS - 1) * day)
         assert browser_client.get("/").status_code == 200
-    aged(page_folder / "sessions", sessions.IDLE_DAYS * day + 1)
+    aged(page_folder / "browsers", sign_ins.IDLE_DAYS * day + 1)
     assert browser_client.get("/").status_code == 401
-    assert list((page_folder / "sessions").iterdir()) == []
+    assert list((page_folder / "browsers").iterdir()) == []
 
 
 def test_the_last_use_is_stored_once_an_hour(browser_client, page_folder):
-    (file,) = (page_folder / "sessions").iterdir()
-    aged(page_folder / "sessions", 1800)
+    (file,) = (page_folder / "browsers").iterdir()
+    aged(page_folder / "browsers", 1800)
     before = file.stat().st_mtime
     browser_client.get("/")
     assert file.stat().st_mtime == before
-    aged(page_folder / "sessions", 1801)
+    aged(page_folder / "browsers", 1801)
     browser_client.get("/")
     assert file.stat().st_mtime > time.time() - 60
 
 
 def let_in(application, page_folder):
     client = Client(application)
-    client.get("/", params={"token": sessions.mint(page_folder)})
+    client.get("/", params={"token": sign_ins.mint(page_folder)})
     return client, form_of(client.get("/settings").text)["csrf"]
 
 
@@ -158,7 +158,7 @@ def test_a_form_token_belongs_to_its_session(application, page_folder, node):
 @pytest.mark.parametrize(("form", "others"), [({}, 200), ({"everywhere": "yes"}, 401)])
 def test_signing_out_ends_this_session_or_all(application, page_folder, form, others):
     (first, csrf), (second, _) = (let_in(application, page_folder) for _ in range(2))
-    token = sessions.mint(page_folder)
+    token = sign_ins.mint(page_folder)
     with first, second:
         cookie = first.cookies[COOKIE]
         answer = first.post("/sign-out", data={"csrf": csrf, **form})
