@@ -59,8 +59,9 @@ class Demo:
 
     def fresh_address(self):
         """An address with a token for each browser."""
+        address = self.address.partition("?")[0]  # it is served from now on
         (home,) = self.temporary.glob("foltr-demo-*/home")
-        return f"{self.address.partition('?')[0]}?token={sign_ins.mint(home / 'data' / 'page')}"
+        return f"{address}?token={sign_ins.mint(home / 'data' / 'page')}"
 
     def members(self):
         """Processes of the session, which children cannot leave by accident."""

@@ -16,6 +16,7 @@ from foltr.node.page.security import HEADERS
 from foltr.node.page.serve import bound
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+LONG = b"GET /30000000 HTTP/1.1\r\nHost: x\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n"
 
 
@@ -50,7 +51,7 @@ def talk(conversation):
     loop, door = Clock(), Door({os.getuid()}, None)
     config = uvicorn.Config(application, http="h11", log_config=None, lifespan="off", timeout_keep_alive=5)
     config.load()
-    state = uvicorn.Server(config).server_state
+    loop.state = state = uvicorn.Server(config).server_state
 
     def connection():
         return Connection(config=config, server_state=state, app_state={}, door=door)
@@ -138,18 +139,29 @@ def test_a_body_in_time_is_answered():
 
 def test_an_answer_that_is_not_read_is_given_up():
     async def conversation(loop, reader, writer):
-        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        writer.write(b"GET /30000000 HTTP/1.1\r\nHost: x\r\n\r\n")
-        await loop.passes(1.0)
-        await loop.passes(WRITE_SECONDS)
-        writer.transport.resume_reading()
-        received = 0
-        with contextlib.suppress(ConnectionError):
-            while piece := await reader.read(1_000_000):
-                received += len(piece)
-        return received
+        writer.write(LONG)
+        await reader.readuntil(b"\r\n")
+        open_connections = []
+        for seconds in (WRITE_SECONDS - 1, 1.1):
+            await loop.passes(seconds)
+            open_connections.append(len(loop.state.connections))
+        return open_connections
 
-    assert talk(conversation) < 30_000_000
+    assert talk(conversation) == [1, 0]
+
+
+def test_an_answer_that_is_read_slowly_arrives():
+    """It takes five minutes, with something read in every half of the time without progress."""
+
+    async def conversation(loop, reader, writer):
+        writer.write(LONG)
+        received = len(await reader.readuntil(b"\r\n\r\n"))
+        for _ in range(20):
+            await loop.passes(WRITE_SECONDS / 2)
+            received += len(await reader.readexactly(1_000_000))
+        return received + len(await reader.read())
+
+    assert talk(conversation) > 30_000_000
 
 
 # ---- what is no HTTP

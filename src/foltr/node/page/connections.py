@@ -154,15 +154,29 @@ class Connection(H11Protocol):
         self._phase = phase
         if self._reading is not None:
             self._reading.cancel()
-        self._reading = None if phase is None else self.loop.call_later(_SECONDS[phase], self.transport.abort)
+        self._reading = None if phase is None else self.loop.call_later(_SECONDS[phase], self._is_late, _SECONDS[phase])
         if phase is h11.IDLE:
             self._door.wait(self.client, self)
         else:
             self._door.work(self.client)
 
+    def _is_late(self, seconds: float) -> None:
+        """Ends the connection, unless it is still reading the answer to the request before."""
+        if self.transport.get_write_buffer_size():
+            self._reading = self.loop.call_later(seconds, self._is_late, seconds)
+        else:
+            self.transport.abort()
+
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._writing = self.loop.call_later(WRITE_SECONDS, self.transport.abort)
+        self._expect_progress(self.transport.get_write_buffer_size() + 1)
+
+    def _expect_progress(self, before: int) -> None:
+        left = self.transport.get_write_buffer_size()
+        if left >= before:
+            self.transport.abort()
+        else:
+            self._writing = self.loop.call_later(WRITE_SECONDS, self._expect_progress, left)
 
     def resume_writing(self) -> None:
         super().resume_writing()
