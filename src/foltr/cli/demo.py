@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from foltr.cli.demo_output import Lines
-from foltr.cli.node_page import require_page
+from foltr.cli.node_page import entrance_lines, require_page
 from foltr.cli.output import Json, err, out, print_json, require, with_options
 from foltr.errors import InputError
 
@@ -146,12 +146,14 @@ class Simulation:
 
     def announce(self, serving: "Serving") -> None:
         """The page can be opened: from now on the simulation is listened to."""
-        from foltr.node.page.serve import open_browser
+        from foltr.node.page.entrance import open_browser
 
         self._serving = serving
-        self._lines.page(serving.address, interactive=_interactive(self._chosen))
+        home, stream = str(serving.places.data.parent), (err if self._chosen.json_ else out).file
+        ways = entrance_lines(serving.places, serving.served, stream, home)
+        self._lines.page(ways, interactive=_interactive(self._chosen))
         if self._chosen.browser and _interactive(self._chosen):
-            open_browser(serving)
+            open_browser(serving.places, serving.served)
         if self._chosen.exit_after is not None:
             timer = threading.Timer(self._chosen.exit_after, serving.end)
             timer.daemon = True

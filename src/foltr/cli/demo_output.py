@@ -19,8 +19,9 @@ class Lines:
     def __init__(self, console: Console) -> None:
         self._console = console
 
-    def page(self, address: str, *, interactive: bool) -> None:
-        self._say(f"Your page: {address}")
+    def page(self, ways_in: list[str], *, interactive: bool) -> None:
+        for line in ways_in:
+            self._say(line)
         self._say("Only you can open it, on this machine; it is erased when the demo ends"
                   + (" (Ctrl-C)." if interactive else "."))  # fmt: skip
 

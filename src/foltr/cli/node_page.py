@@ -1,19 +1,20 @@
-"""`foltr node serve` and `foltr node install`: the page in the browser."""
+"""`foltr node serve`, `foltr node page` and `foltr node install`: the page in the browser."""
 
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import IO, TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from foltr.cli.node_output import say
-from foltr.cli.output import not_installed, require, with_options
+from foltr.cli.output import not_installed, out, require, with_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from foltr.node.node import Node
-    from foltr.node.page.serve import Serving
+    from foltr.node.page.entrance import Served
+    from foltr.node.places import Places
 
 _PORT = 8390
 _MODULES = ("fastapi", "jinja2", "python_multipart", "uvicorn")
@@ -34,8 +35,9 @@ class Serve(NamedTuple):
 
 
 def add_to(app: typer.Typer) -> None:
-    """Adds both commands to `foltr node`."""
+    """Adds the commands to `foltr node`."""
     app.command("serve")(serve)
+    app.command("page")(page)
     app.command("install")(install)
 
 
@@ -48,16 +50,52 @@ def serve(chosen: Serve) -> None:
         server.check_host(chosen.host)
         running = server.already_running(node.places, chosen.port)
         if running is not None:
-            _announce(running, browser=chosen.browser)
+            _announce(node.places, running, browser=chosen.browser)
             return
         server.serve(
             node,
-            lambda serving: _announce(serving, browser=chosen.browser),
+            lambda serving: _announce(serving.places, serving.served, browser=chosen.browser),
             host=chosen.host,
             port=chosen.port,
             follow=chosen.follow,
             allowed_users=server.user_numbers(chosen.allow_user or []),
         )
+
+
+def page(
+    port: Annotated[
+        int | None, typer.Option("--port", min=1, max=65535, help="Where several are served.", show_default=False)
+    ] = None,
+    browser: Annotated[bool, typer.Option("--browser", help="Open it in a browser instead.")] = False,
+    sign_out: Annotated[bool, typer.Option("--sign-out", help="Sign out all browsers instead.")] = False,
+) -> None:
+    """Print a fresh address of the page that is served: it lets one browser in, once, within ten minutes."""
+    require_page()
+    from foltr.node import places as node_places
+    from foltr.node.page import entrance, sign_ins
+
+    places = node_places.find()
+    if sign_out:
+        ended = sign_ins.sign_out_all(sign_ins.page_folder(places))
+        say(f"{ended} browser{'s' if ended != 1 else ''} signed out; addresses that were not used are void.")
+        return
+    served = _chosen(places, port)
+    if browser and entrance.open_browser(places, served):
+        say(f"Opened {served.address}")
+        return
+    say(entrance.fresh_address(places, served))  # also where nobody looks at a terminal: it was asked for
+
+
+def _chosen(places: "Places", port: int | None) -> "Served":
+    from foltr.errors import InputError
+    from foltr.node.page.entrance import served_pages
+
+    pages = [served for served in served_pages(places) if port in (None, served.port)]
+    if not pages:
+        raise InputError(f"the page is not served{f' on port {port}' if port else ''}; start it: foltr node serve")
+    if len(pages) > 1:
+        raise InputError(f"served on ports {', '.join(str(served.port) for served in pages)}; choose one: --port N")
+    return pages[0]
 
 
 def install(
@@ -99,10 +137,25 @@ def _opened() -> "Iterator[Node]":
         yield node
 
 
-def _announce(serving: "Serving", *, browser: bool) -> None:
-    from foltr.node.page.serve import open_browser
+def entrance_lines(places: "Places", served: "Served", stream: IO[str], home: str | None) -> list[str]:
+    """How to get in. A token is written to a terminal only: what goes elsewhere, such as a journal, is kept."""
+    import shlex
 
-    say(f"Your page: {serving.address}")
+    from foltr.node.page.entrance import fresh_address
+
+    if stream.isatty():
+        return [f"Your page: {fresh_address(places, served)}", "It lets one browser in, once, within ten minutes."]
+    variable = f"FOLTR_NODE_HOME={shlex.quote(home)} " if home else ""
+    return [f"Your page: {served.address}", f"To let a browser in: {variable}foltr node page"]
+
+
+def _announce(places: "Places", served: "Served", *, browser: bool) -> None:
+    import os
+
+    from foltr.node.page.entrance import open_browser
+
+    for line in entrance_lines(places, served, out.file, os.environ.get("FOLTR_NODE_HOME")):
+        say(line)
     say("Only you can open it, on this machine. Ctrl-C ends it.")
     if browser:
-        open_browser(serving)
+        open_browser(places, served)

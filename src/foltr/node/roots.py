@@ -8,7 +8,8 @@ from foltr.errors import InputError
 
 
 def absolute(path: str | Path) -> str:
-    return os.path.abspath(Path(path).expanduser())  # noqa: PTH100 - links stay as they are
+    """A path from the root on; `~` is the home folder, and `~name` that of a user, unless there is no such user."""
+    return os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111 - links stay as they are; Path would raise
 
 
 def check_root(path: str) -> None:

@@ -1,15 +1,14 @@
 """A real node over real files, asked as a browser asks: docstrings of the standard library, mail, hostile files."""
 
-import os
 import shutil
 
 import pytest
 from browser_window import CHROMIUM, Windows
-from page_client import PORT, Client, Server, desktop, write_docstrings, write_hostile
+from page_client import PORT, Client, Server, desktop, form_of, write_docstrings, write_hostile
 
 import foltr.node
+from foltr.node.page import sign_ins
 from foltr.node.page.app import create_app
-from foltr.node.page.security import load_keys
 
 
 @pytest.fixture(scope="session")
@@ -37,13 +36,14 @@ def node(home):
 
 
 @pytest.fixture
-def keys(home):
-    return load_keys(home / "config" / "page.json", PORT)
+def page_folder(home):
+    """Where the page keeps tokens and sessions."""
+    return home / "data" / "page"
 
 
 @pytest.fixture
-def application(node, keys):
-    return create_app(node, keys, owner=lambda *_: os.getuid())
+def application(node):
+    return create_app(node, PORT)
 
 
 @pytest.fixture
@@ -54,10 +54,16 @@ def stranger(application):
 
 
 @pytest.fixture
-def browser_client(stranger, keys):
+def browser_client(stranger, page_folder):
     """A client that was let in."""
-    assert stranger.get("/", params={"token": keys.token}).status_code == 200
+    assert stranger.get("/", params={"token": sign_ins.mint(page_folder)}).status_code == 200
     return stranger
+
+
+@pytest.fixture
+def csrf(browser_client):
+    """The token in the forms of the client that was let in."""
+    return form_of(browser_client.get("/settings").text)["csrf"]
 
 
 @pytest.fixture
@@ -99,7 +105,7 @@ def server(library, tmp_path_factory):
 @pytest.fixture
 def visit(windows, server):
     """Opens an address of the server."""
-    return lambda address="/", **options: windows.open(server.address, address, **options)
+    return lambda address="/", **options: windows.open(server.fresh_address(), address, **options)
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ import sys
 
 import psutil
 
+from foltr.node.page import sign_ins
+
 SMALL = ("--people", "5", "--seeds", "3", "--no-browser")
 
 
@@ -54,6 +56,12 @@ class Demo:
     @property
     def address(self):
         return self.until(r"http\S+(?=\s)")[0]
+
+    def fresh_address(self):
+        """An address with a token for each browser."""
+        address = self.address.partition("?")[0]  # it is served from now on
+        (home,) = self.temporary.glob("foltr-demo-*/home")
+        return f"{address}?token={sign_ins.mint(home / 'data' / 'page')}"
 
     def members(self):
         """Processes of the session, which children cannot leave by accident."""

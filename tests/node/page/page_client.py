@@ -12,6 +12,8 @@ import sys
 
 import httpx
 
+from foltr.node.page import sign_ins
+
 MODULES = ("argparse", "bisect", "calendar", "csv", "difflib", "fractions", "glob", "heapq", "json", "queue", "shutil",
            "statistics", "string", "tempfile", "textwrap", "threading", "zipfile")  # fmt: skip
 PORT = 8390
@@ -120,9 +122,13 @@ class Server:
         self.process = subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         line = self.line()
         assert "http" in line, (line, self.process.stderr.read() if self.process.poll() is not None else "")
-        self.address = re.search(r"http\S+", line)[0]
-        self.base = self.address.partition("/?")[0]
+        self.base = re.search(r"http\S+", line)[0].rstrip("/")
         self.port = int(self.base.rpartition(":")[2])
+        self._home = home
+
+    def fresh_address(self):
+        """An address with a token, as `foltr node page` prints it."""
+        return f"{self.base}/?token={sign_ins.mint(self._home / 'data' / 'page')}"
 
     def line(self):
         ready, _, _ = select.select([self.process.stdout], [], [], 60)

@@ -24,7 +24,7 @@ def demo(tmp_path_factory):
 
 @pytest.fixture
 def visit(windows, demo):
-    return lambda address, **options: windows.open(demo.address, address, **options)
+    return lambda address, **options: windows.open(demo.fresh_address(), address, **options)
 
 
 def test_the_curve_grows_while_the_page_stays_open(visit, demo):

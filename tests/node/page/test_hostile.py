@@ -143,8 +143,8 @@ def test_huge_and_strange_queries_are_answered(browser_client, words):
         assert answer.status_code == 200, address
 
 
-def test_huge_forms_are_refused(browser_client, keys):
-    data = {"csrf": keys.form_token, "roots": "x" * 300_000}
+def test_huge_forms_are_refused(browser_client, csrf):
+    data = {"csrf": csrf, "roots": "x" * 300_000}
     assert browser_client.post("/settings", data=data).status_code == 413
     chunks = _chunks()
     content = {"content-type": "application/x-www-form-urlencoded"}
@@ -159,9 +159,35 @@ async def _chunks():
         yield b"x" * 50_000
 
 
-def test_files_in_forms_are_refused(browser_client, keys):
-    answer = browser_client.post("/act", data={"csrf": keys.form_token}, files={"open": b"x"})
-    assert answer.status_code == 400
+def test_files_in_forms_are_refused(browser_client, csrf):
+    answer = browser_client.post("/act", data={"csrf": csrf}, files={"open": b"x"})
+    assert answer.status_code == 415
+
+
+@pytest.mark.parametrize("charset", ["punycode", "idna", "unicode_escape", "x\0y"])
+def test_a_form_in_another_encoding_is_refused(browser_client, csrf, charset):
+    """Python has codecs that raise other errors than one expects of text."""
+    body = f'--b\r\nContent-Disposition: form-data; name="csrf"\r\n\r\n{csrf}\r\n--b--\r\n'.encode()
+    kind = f"multipart/form-data; boundary=b; charset={charset}".encode()
+    assert browser_client.post("/settings", content=body, headers={"content-type": kind}).status_code == 415
+
+
+@pytest.mark.parametrize(
+    "address", ["/history?before=1" + "0" * 30, "/why?path=~nosuchuser/x", "/history?deleted=-1e99"]
+)
+def test_numbers_and_names_beyond_all_bounds(browser_client, address):
+    assert browser_client.get(address).status_code in (200, 422)
+
+
+def test_a_settings_form_without_a_field_changes_nothing(browser_client, csrf, node):
+    before = node.settings
+    for missing in ("roots", "exclude", "language", "workers", "retention_days"):
+        form = {"csrf": csrf, "roots": "", "exclude": "", "language": "en", "workers": "1", "retention_days": "30"}
+        del form[missing]
+        answer = browser_client.post("/settings", data=form)
+        assert answer.status_code == 422
+        assert f"no field {missing}" in answer.text
+    assert node.settings == before
 
 
 @pytest.mark.parametrize("query", [{"n": "-5"}, {"n": "999999999999"}, {"sort": "x" * 999}, {"said": "<b>x"}])

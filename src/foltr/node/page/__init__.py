@@ -3,11 +3,16 @@
     app         routes over an open node
     actions     what a person does with a row
     security    who gets an answer: this user's browser, on loopback, from this page
+    sign_ins    opening tokens, and browsers that were let in
+    sign_out    ends sessions
+    connections whose connections are accepted, how many, and for how long
     peers       who owns the other end of a connection
     search      a list with its filters, as the templates show it
     pages       history, learning, what leaves, index, settings, forgetting
     following   the child process that keeps the index up to date while the page is served
     serve       the server on loopback
+    server_log  its messages, bounded
+    entrance    fresh addresses of a page that is served, and a browser that is started
     install     a systemd user unit and a desktop entry
 
 Markup stands in templates/, the style sheet and scripts in static/.

@@ -8,11 +8,12 @@
     GET  /explain, /preview    of a row: what every feature adds; the beginning of the text
     GET  /why                  why a file is not here
     pages: /history /learning /leaves /index /settings /forget /help; /demo while `foltr demo` runs
+    POST /sign-out             ends the session of this browser, or of all
 
 A document is named by its number and the list that showed it, never by a path.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,6 +24,7 @@ from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from foltr.errors import FoltrError, InputError, StorageError
 from foltr.node import shown
@@ -30,24 +32,23 @@ from foltr.node.follower import Follower
 from foltr.node.follower import read as read_follower
 from foltr.node.memory import split_key
 from foltr.node.node import Node
-from foltr.node.page import actions, demo, pages, search
+from foltr.node.page import actions, demo, pages, search, sign_ins, sign_out
 from foltr.node.page.demo import Story
 from foltr.node.page.following import Following
-from foltr.node.page.peers import Owner, system_owner
-from foltr.node.page.search import asked_of, known_list
-from foltr.node.page.security import Guard, Keys, form_token_is_right
+from foltr.node.page.search import Integer, asked_of, known_list
+from foltr.node.page.security import Guard, Site, form_token, form_token_is_right
 from foltr.node.snippets import escaped
 
 STATIC = Path(__file__).with_name("static")
 Text = Annotated[str, Form()]
-Number = Annotated[int, Form()]
+Number = Annotated[int, Form(ge=-(2**63), lt=2**63)]
 
 
 class Page:
     """An open node with what its pages need."""
 
-    def __init__(self, node: Node, keys: Keys, following: Following | None, story: Story | None = None) -> None:
-        self.node, self.keys, self.following, self.story = node, keys, following, story
+    def __init__(self, node: Node, site: Site, following: Following | None, story: Story | None = None) -> None:
+        self.node, self.site, self.following, self.story = node, site, following, story
         self._templates = Environment(
             loader=PackageLoader("foltr.node.page"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
             lstrip_blocks=True,
@@ -56,12 +57,14 @@ class Page:
                                     "printed": escaped, "size": pages.size, "decimal": demo.decimal,
                                     "estimate": demo.estimate, "breakable": search.breakable,
                                     "document": lambda key: search.place(*split_key(key))}  # fmt: skip
+        self._templates.globals |= {"signed_in": lambda: sign_ins.last_uses(site.folder),
+                                    "idle_days": sign_ins.IDLE_DAYS}  # fmt: skip
 
     def render(self, template: str, code: int = 200, **values: Any) -> HTMLResponse:
         return HTMLResponse(self.text(template, **values), code)
 
     def text(self, template: str, **values: Any) -> str:
-        common = {"form_token": self.keys.form_token, "page": template, "demo": self.story, "follower": self.follower}
+        common = {"form_token": form_token(), "page": template, "demo": self.story, "follower": self.follower}
         return self._templates.get_template(template).render(**common, **values)
 
     def answer(self, heading: str, explanation: str) -> bytes:
@@ -80,32 +83,27 @@ class Page:
         return read_follower(self.node.places) if self.following else None
 
     def check(self, token: str) -> None:
-        if not form_token_is_right(self.keys, token):
-            raise HTTPException(403, "The form was not made by this page, or is older than the node; load it again.")
+        if not form_token_is_right(token):
+            raise HTTPException(403, "The form was not made by this page for this browser; load it again.")
 
 
-def create_app(
-    node: Node,
-    keys: Keys,
-    following: Following | None = None,
-    *,
-    allowed_users: Iterable[int] = (),
-    owner: Owner | None = None,
-    story: Story | None = None,
-) -> Guard:
-    """The page as an application. `owner` tells who owns a connection; by default as far as the system knows."""
-    page = Page(node, keys, following, story)
+def create_app(node: Node, port: int, following: Following | None = None, *, story: Story | None = None) -> Guard:
+    """The page as an application, for a server on a port of this machine."""
+    site = Site(port, sign_ins.page_folder(node.places))
+    page = Page(node, site, following, story)
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     _add_search(app, page)
     pages.add(app, page)
+    sign_out.add(app, page)
     if story is not None:
         demo.add(app, page, story)
     app.add_exception_handler(FoltrError, _shown(page, 400))
     app.add_exception_handler(StorageError, _shown(page, 503))
     app.add_exception_handler(HTTPException, _shown(page, 404))
+    app.add_exception_handler(ClientDisconnect, lambda *_: Response(status_code=400))  # nobody reads it
     app.add_exception_handler(RequestValidationError, _shown(page, 422))
-    return Guard(app, keys, page.answer, allowed_users=allowed_users, owner=owner or system_owner())
+    return Guard(app, site, page.answer)
 
 
 _MISSING = {"Not Found": "There is no such page.", "Method Not Allowed": "Only forms of this page are sent there."}
@@ -131,14 +129,14 @@ def _add_search(app: FastAPI, page: Page) -> None:
     node = page.node
 
     @app.get("/")
-    def home(q: str = "", sort: str = "", n: int = search.ROWS, said: str = "") -> Response:
+    def home(q: str = "", sort: str = "", n: Integer = search.ROWS, said: str = "") -> Response:
         view = search.list_view(node, asked_of(q, sort, n))
         groups = search.filters(node, view.asked) if view.rows else []
         message = actions.MESSAGES.get(said, "")
         return page.render("search.html", view=view, groups=groups, message=message)
 
     @app.get("/list")
-    def rows(request: Request, q: str = "", sort: str = "", n: int = search.ROWS) -> Response:
+    def rows(request: Request, q: str = "", sort: str = "", n: Integer = search.ROWS) -> Response:
         response = page.render("list.html", view=search.list_view(node, asked_of(q, sort, n)))
         sequence = request.headers.get("x-sequence", "")
         if sequence.isdecimal() and len(sequence) < 16:
@@ -146,7 +144,7 @@ def _add_search(app: FastAPI, page: Page) -> None:
         return response
 
     @app.get("/filters")
-    def filters(search_id: str, q: str = "", sort: str = "", n: int = search.ROWS) -> Response:
+    def filters(search_id: str, q: str = "", sort: str = "", n: Integer = search.ROWS) -> Response:
         asked = asked_of(q, sort, n)
         results = known_list(node, search_id, asked)
         groups = search.filters(node, asked) if results.rows else []
@@ -173,7 +171,9 @@ def _add_search(app: FastAPI, page: Page) -> None:
         return RedirectResponse(back, status_code=303)
 
     @app.get("/explain")
-    def explain(request: Request, search_id: str, document: int, q: str = "", sort: str = "", n: int = 10) -> Response:
+    def explain(
+        request: Request, search_id: str, document: Integer, q: str = "", sort: str = "", n: Integer = 10
+    ) -> Response:
         results = known_list(node, search_id, asked_of(q, sort, n))
         row = next((one for one in results.rows if one.id == document), None)
         if row is None:
@@ -183,7 +183,9 @@ def _add_search(app: FastAPI, page: Page) -> None:
         return page.render(_part(request, "explain"), row=row, contributions=shown, q=results.query)
 
     @app.get("/preview")
-    def preview(request: Request, search_id: str, document: int, q: str = "", sort: str = "", n: int = 10) -> Response:
+    def preview(
+        request: Request, search_id: str, document: Integer, q: str = "", sort: str = "", n: Integer = 10
+    ) -> Response:
         results = known_list(node, search_id, asked_of(q, sort, n))
         found = node.preview(results, document)
         lines = [search.marked(line.text, line.highlights) for line in found.lines]
@@ -198,7 +200,7 @@ def _add_search(app: FastAPI, page: Page) -> None:
 
     @app.get("/opensearch.xml")
     def opensearch() -> Response:
-        text = page.text("opensearch.xml", port=page.keys.port)
+        text = page.text("opensearch.xml", port=page.site.port)
         return Response(text, media_type="application/opensearchdescription+xml")
 
 

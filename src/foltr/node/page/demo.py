@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from fastapi import FastAPI, Request, Response
 
+from foltr.node.page.search import Integer
+
 if TYPE_CHECKING:
     from foltr.node.page.app import Page
 
@@ -101,7 +103,7 @@ def estimate(value: Estimate) -> str:
 
 def add(app: FastAPI, page: "Page", story: Story) -> None:
     @app.get("/demo")
-    def demo(request: Request, seen: int = -1) -> Response:
+    def demo(request: Request, seen: Integer = -1) -> Response:
         part = "hx-request" in request.headers
         if part and seen == story.version:
             return Response(status_code=204)  # htmx leaves the page as it is

@@ -16,7 +16,7 @@ from foltr.node.conditions import seconds_of
 from foltr.node.learning import Opening
 from foltr.node.log import Displayed
 from foltr.node.node import Node
-from foltr.node.page.search import clean, number_of
+from foltr.node.page.search import Integer, clean, number_of
 from foltr.node.settings import Settings
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ Text = Annotated[str, Form()]
 CONFIRMATION = "forget me"
 _PAGE = 50  # searches on a page of the history
 _WINDOW = 20  # openings in a mean of the curve
+_FIELDS = ("roots", "exclude", "language", "workers", "retention_days")
 _SWITCHES = ("learning", "memory", "exploration", "on_battery")
 
 
@@ -58,7 +59,7 @@ def _add_history(app: FastAPI, page: "Page") -> None:
     node = page.node
 
     @app.get("/history")
-    def history(find: str = "", before: int | None = None, deleted: int | None = None) -> Response:
+    def history(find: str = "", before: Integer | None = None, deleted: Integer | None = None) -> Response:
         text = clean(find).strip()
         rows = node.history(_PAGE + 1, before, text=text)
         following = rows[_PAGE - 1].impression if len(rows) > _PAGE else None
@@ -243,17 +244,21 @@ def _add_settings(app: FastAPI, page: "Page") -> None:
         try:
             await run_in_threadpool(_save, page, settings_of(given, node.settings))
         except FoltrError as problem:
-            return page.render("settings.html", 422, form=given, problem=str(problem), saved=False, node=node)
+            form = {**dict.fromkeys(_FIELDS, ""), **given}
+            return page.render("settings.html", 422, form=form, problem=str(problem), saved=False, node=node)
         return RedirectResponse("/settings?saved=1", status_code=303)
 
 
 def settings_of(form: dict[str, str], before: Settings) -> Settings:
-    """Checked settings from a form; an error says which field is wrong."""
+    """Checked settings from a form; an error says which field is wrong. A missing field is not an empty one."""
+    missing = [name for name in _FIELDS if name not in form]
+    if missing:
+        raise SpecError(f"the form has no field {', '.join(missing)}; load the page again")
     content: dict[str, Any] = {
         **msgspec.to_builtins(before),
-        "roots": _lines(form.get("roots", "")),
-        "exclude": _lines(form.get("exclude", "")),
-        "language": form.get("language", before.language).strip(),
+        "roots": _lines(form["roots"]),
+        "exclude": _lines(form["exclude"]),
+        "language": form["language"].strip(),
         **{name: name in form for name in _SWITCHES},
         **{name: _whole(form, name) for name in ("workers", "retention_days")},
     }
@@ -261,7 +266,7 @@ def settings_of(form: dict[str, str], before: Settings) -> Settings:
 
 
 def _whole(form: dict[str, str], name: str) -> int:
-    text = form.get(name, "").strip()
+    text = form[name].strip()
     number = number_of(text)
     if number is None or number > 1_000_000:
         raise SpecError(f"{name}: {text[:20]!r} is no whole number up to a million")

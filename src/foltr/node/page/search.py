@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from email.utils import parseaddr
 from pathlib import Path, PurePath
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+from fastapi import Query as Parameter
 from markupsafe import Markup, escape
 
 from foltr.errors import InputError
@@ -26,6 +27,7 @@ from foltr.node.store import Document
 
 MAX_CHARACTERS = language.MAX_CHARACTERS
 ROWS, MOST_ROWS = 10, 100
+Integer = Annotated[int, Parameter(ge=-(2**63), lt=2**63)]  # of an address: what SQLite can compare with
 _CHOICES = 6  # filters of a kind to choose from
 _DAYS = (("today", 0), ("last 7 days", 7), ("last 30 days", 30), ("last year", 365))
 
