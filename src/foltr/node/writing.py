@@ -135,6 +135,12 @@ class Writer:
                 ) from None
             raise
 
+    def note(self, key: str, value: str) -> None:
+        """Stores a fact about the index, where it is new."""
+        if self.store.meta(key, "") != value:
+            with self.transaction() as connection:
+                connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
     def write(self, results: Sequence[Result], removed_files: Sequence[int] = ()) -> None:
         """Writes one batch: the documents of each result replace those of its file; removed files vanish."""
         added = [new for result in results for new in self._new(result)]
