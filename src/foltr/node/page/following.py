@@ -21,6 +21,11 @@ import msgspec
 from foltr.errors import FoltrError
 from foltr.node.places import Places
 
+# what Python, its libraries and the folders of caches need; errors go to the server's standard error
+_ENVIRONMENT = (
+    "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME",
+    "PYTHONUTF8", "TMPDIR", "TZ", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "FOLTR_CACHE", "FOLTR_NODE_HOME",
+)  # fmt: skip
 _AGAIN_SECONDS = 10.0  # until indexing is tried again
 _END_SECONDS = 10.0  # until a child that does not end is killed; the index outlives that
 
@@ -64,7 +69,8 @@ class Following:
         )
         self._child = subprocess.Popen(
             [sys.executable, "-m", __name__, arguments],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
+            env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
         )  # fmt: skip
         threading.Thread(target=self._listen, args=(self._child,), daemon=True).start()
 
