@@ -13,7 +13,7 @@ import pytest
 from bpf import ALLOWED, verdict
 from hostile_child import CALLS
 
-from foltr.node.extract import Extractor
+from foltr.node.extract import Extractor, confine
 from foltr.node.extract.confine import _AUDIT, NUMBERS, conditions, program
 
 LINUX = sys.platform == "linux" and os.uname().machine in NUMBERS
@@ -185,6 +185,8 @@ def test_numbers_are_those_of_the_system_headers(machine):
     if not headers or machine == "x86_64" != MACHINE:
         pytest.skip("no C headers of the kernel for this architecture")
     assert {name: headers[name] for name in NUMBERS[machine]} == NUMBERS[machine]
+    before = {"seccomp": confine._SECCOMP, "capset": confine._CAPSET, "ioprio_set": confine._IOPRIO_SET}
+    assert {name: headers[name] for name in before} == {name: numbers[machine] for name, numbers in before.items()}
     column = 0 if machine == "x86_64" else 1
     attacked_calls = {name: numbers[column] for name, numbers in CALLS.items() if name in headers}
     assert {name: headers[name] for name in attacked_calls} == attacked_calls

@@ -73,20 +73,21 @@ def test_few_descriptors_are_enough_for_many_workers(texts):
     assert len(bodies(found)) == 100
 
 
-@pytest.mark.parametrize("end", ["abandoned", "killed", "stopped", "closed"])
+@pytest.mark.parametrize("end", ["abandoned", "killed", "stopped", "exhausted"])
 def test_no_descriptor_is_left_behind(texts, end):
+    extractor = Extractor(timeout=2)
     before = len(list(FOLDER.iterdir()))
-    with Extractor(timeout=2) as extractor:
-        running = extractor.extract(texts)
-        next(running)
-        if end == "killed":
-            os.kill(extractor.processes()[0], signal.SIGKILL)
-        elif end == "stopped":
-            os.kill(extractor.processes()[0], signal.SIGSTOP)
-        if end in ("abandoned", "closed"):
-            running.close()
-        else:
-            list(running)
+    running = extractor.extract(texts)
+    next(running)
+    if end == "killed":
+        os.kill(extractor.processes()[0], signal.SIGKILL)
+    elif end == "stopped":
+        os.kill(extractor.processes()[0], signal.SIGSTOP)
+    if end == "abandoned":
+        running.close()
+    else:
+        list(running)
+    extractor.close()
     assert wait_until(lambda: len(list(FOLDER.iterdir())) == before)
 
 

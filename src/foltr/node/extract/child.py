@@ -148,9 +148,9 @@ class Child(Generic[AnyPath]):
         """Whether files are being checked whose answers are there."""
         return bool(self._answered)
 
-    def is_idle(self) -> bool:
-        """Whether nothing has arrived that `results` would return or count as progress."""
-        return not self._keeper.outcomes
+    def has_outcomes(self) -> bool:
+        """Whether files were checked, or could not be opened, since `results` was called."""
+        return bool(self._keeper.outcomes)
 
     def seconds_left(self) -> float:
         """How long the parent still waits."""
@@ -210,7 +210,8 @@ class Child(Generic[AnyPath]):
                 if isinstance(result, Extracted):
                     result.size, result.modified = outcome.size, outcome.modified
                 self._outcomes[number] = result
-            self._restart_clock()
+            if self.ready:
+                self._restart_clock()
 
     def _oldest(self) -> int:
         return self._number - len(self.tasks)

@@ -21,7 +21,9 @@ from typing import NamedTuple
 from foltr.node.extract import landlock
 from foltr.node.extract.records import Protections
 
-_SET_SECCOMP, _SECCOMP_FILTER, _SET_NO_NEW_PRIVILEGES = 22, 2, 38  # of prctl
+_SET_NO_NEW_PRIVILEGES = 38  # of prctl
+_SET_FILTER, _ALL_THREADS = 1, 1  # of seccomp
+_SECCOMP, _CAPSET = {"x86_64": 317, "aarch64": 277}, {"x86_64": 126, "aarch64": 91}
 _CAPABILITY_VERSION = 0x20080522
 _IOPRIO_SET = {"x86_64": 251, "aarch64": 30}
 _IDLE = 3 << 13  # class "idle" of the disk scheduler
@@ -128,11 +130,13 @@ def _hard_cpu_limit() -> int:
 
 
 def _confine_linux(libc: ctypes.CDLL, machine: str) -> Protections:
-    if machine in _IOPRIO_SET:
-        libc.syscall(_IOPRIO_SET[machine], 1, 0, _IDLE)
     if libc.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0) != 0:
         return Protections()
-    capabilities = libc.capset(struct.pack("=Ii", _CAPABILITY_VERSION, 0), bytes(24)) == 0  # matters where root indexes
+    capabilities = False
+    if machine in _AUDIT:
+        libc.syscall(_IOPRIO_SET[machine], 1, 0, _IDLE)
+        header = struct.pack("=Ii", _CAPABILITY_VERSION, 0)
+        capabilities = libc.syscall(_CAPSET[machine], header, bytes(24)) == 0  # matters where root indexes
     version = landlock.restrict(libc)
     return Protections(_filter_calls(libc, machine), version, capabilities)
 
@@ -144,7 +148,7 @@ def _filter_calls(libc: ctypes.CDLL, machine: str) -> bool:
     code = b"".join(program(machine, os.getpid()))
     buffer = ctypes.create_string_buffer(code, len(code))
     header = struct.pack("@HP", len(code) // 8, ctypes.addressof(buffer))
-    return bool(libc.prctl(_SET_SECCOMP, _SECCOMP_FILTER, header, 0, 0) == 0)
+    return bool(libc.syscall(_SECCOMP[machine], _SET_FILTER, _ALL_THREADS, header) == 0)
 
 
 def program(machine: str, process: int) -> list[bytes]:

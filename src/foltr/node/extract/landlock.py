@@ -5,6 +5,7 @@ holds where a call that opens files should pass the filter by mistake. Descripto
 """
 
 import ctypes
+import os
 import struct
 
 _CREATE_RULESET, _RESTRICT_SELF = 444, 446  # the numbers are those of every architecture
@@ -28,7 +29,7 @@ def restrict(libc: ctypes.CDLL) -> int:
     if ruleset < 0:
         return 0
     restricted = libc.syscall(_RESTRICT_SELF, ruleset, 0) == 0
-    libc.close(ruleset)
+    os.close(ruleset)
     return version if restricted else 0
 
 

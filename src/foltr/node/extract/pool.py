@@ -7,6 +7,7 @@ child died is tried once more, in a fresh child: another file may have damaged t
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import select
@@ -50,10 +51,7 @@ class Extractor:
         self.protections: Protections | None = None  # of the last child that became ready
         self._children: list[Child[Any]] = []
         self._selector = selectors.DefaultSelector()
-        self._awake, self._wake = os.pipe()  # threads that open files write to it
-        for end in (self._awake, self._wake):
-            os.set_blocking(end, False)
-        self._selector.register(self._awake, selectors.EVENT_READ)
+        self._awake = self._wake = -1  # a pipe, while there are children: threads that open files write to it
         self._ahead = _ahead(workers)
         self._failed_starts = 0
         self._running = False
@@ -86,6 +84,11 @@ class Extractor:
         """Ends all children."""
         for child in list(self._children):
             self._drop(child)
+        if self._wake >= 0:
+            self._selector.unregister(self._awake)
+            os.close(self._awake)
+            os.close(self._wake)
+            self._awake = self._wake = -1
 
     def __enter__(self) -> Self:
         return self
@@ -93,8 +96,6 @@ class Extractor:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
         self._selector.close()
-        os.close(self._awake)
-        os.close(self._wake)
 
     def _feed(self, queue: _Queue[AnyPath]) -> Iterator[tuple[AnyPath, Failure]]:
         """Gives each child as many requests as it may have; starts children while there is work for them."""
@@ -102,14 +103,22 @@ class Extractor:
             if not child.tasks and self._is_worn(child):
                 self._drop(child)
         while len(self._children) < self._workers and queue.has_next():
-            started: Child[AnyPath] = Child(self._start, self._timeout, self._wake)
-            self._children.append(started)
-            self._selector.register(started.socket, selectors.EVENT_READ, started)
-            self._give(started, queue)
+            self._give(self._add_child(), queue)
         for child in self._children:
             if len(child.tasks) <= self._ahead // 2 and not self._is_worn(child):
                 self._give(child, queue)
         yield from queue.take_refused()
+
+    def _add_child(self) -> Child[Any]:
+        if self._wake < 0:
+            self._awake, self._wake = os.pipe()
+            for end in (self._awake, self._wake):
+                os.set_blocking(end, False)
+            self._selector.register(self._awake, selectors.EVENT_READ)
+        child: Child[Any] = Child(self._start, self._timeout, self._wake)
+        self._children.append(child)
+        self._selector.register(child.socket, selectors.EVENT_READ, child)
+        return child
 
     def _give(self, child: Child[AnyPath], queue: _Queue[AnyPath]) -> None:
         tasks: list[Task[AnyPath]] = []
@@ -133,7 +142,7 @@ class Extractor:
         for key, _ in ready:
             child = key.data
             if child is None:
-                os.read(self._awake, 1 << 12)
+                self._sleep_again()
                 continue
             try:
                 child.receive()
@@ -155,13 +164,18 @@ class Extractor:
         waiting.register(self._awake, select.POLLIN)
         yield from child.results()
         while child.is_checking() and (left := end - time.monotonic()) > 0:
-            if waiting.poll(1000 * left):
-                os.read(self._awake, 1 << 12)
+            waiting.poll(1000 * left)
+            self._sleep_again()
             yield from child.results()
+
+    def _sleep_again(self) -> None:
+        """Empties the pipe; the outcomes that it announced are taken after every waiting."""
+        with contextlib.suppress(BlockingIOError):  # it was emptied while the last results of a child were awaited
+            os.read(self._awake, 1 << 12)
 
     def _end_late(self, queue: _Queue[AnyPath]) -> Iterator[tuple[AnyPath, Failure]]:
         for child in [child for child in self._children if child.tasks and child.seconds_left() <= 0]:
-            if child.is_idle() and not self._has_sent(child):
+            if not child.has_outcomes() and not self._has_sent(child):
                 self._drop(child)
                 yield from self._failed(child, queue, f"took longer than {self._timeout:g} s")
 
