@@ -31,7 +31,11 @@ BANNED = frozenset({
 })  # fmt: skip
 
 # names of other packages that are called so
-FOREIGN = {("node/watch.py", "watch")}  # watchfiles.watch
+FOREIGN = {  # names of other packages: watchfiles.watch, an argument of subprocess.Popen
+    ("node/watch.py", "watch"),
+    ("node/extract/child.py", "start_new_session"),
+    ("node/page/following.py", "start_new_session"),
+}
 
 # part of an identifier, between underscores
 BANNED_PARTS = frozenset({

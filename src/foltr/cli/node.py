@@ -207,6 +207,8 @@ def status(json_: Json = False) -> None:
     say(f"{sum(found.states.values()):,} files, {found.documents:,} documents")
     say(f"index {size(found.index_bytes)}, log, memory and weights {size(found.data_bytes)}")
     say(f"{found.searches:,} searches in the log, {found.clicks:,} choices, version {found.version} of the weights")
+    if found.confinement is not None:
+        say(f"files were read in processes confined by {found.confinement}")
     for root in found.roots:
         say(f"searches {root}")
     if found.paused:

@@ -113,6 +113,8 @@ class Indexer:
                 if held:
                     break
         batch.write(self.writer)
+        if self.extractor.protections is not None:
+            self.writer.note("confinement", str(self.extractor.protections))
         self._finish(complete=held is None)
         yield Progress(held or "done", done, len(waiting), _rate(done, start), 0.0 if held is None else None)
 

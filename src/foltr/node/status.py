@@ -22,6 +22,7 @@ class Status(NamedTuple):
     clicks: int
     version: int  # of the weights
     paused: bool
+    confinement: str | None  # what confined the processes that read files, when they last did; None: none did yet
     rebuilding: Rebuild | None  # an earlier index is searched until the new one is complete
     following: Follower | None  # whether changes are followed; None: no server of the page does
 
@@ -39,6 +40,7 @@ def status(places: Places, settings: Settings, log: Log, store: Store | None) ->
         clicks=log.clicks(),
         version=learning.serving(log).current.version,
         paused=places.pause_file.exists(),
+        confinement=None if store is None else store.meta("confinement", "") or None,
         rebuilding=None if store is None else layout.rebuilding(places, store, analysis),
         following=follower.read(places),
     )

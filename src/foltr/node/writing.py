@@ -168,6 +168,12 @@ class Writer:
         except Exception as problem:  # not even its state can be stored
             raise _damaged(self.store.path, problem) from None
 
+    def note(self, key: str, value: str) -> None:
+        """Stores a fact about the index, where it is new."""
+        if self.store.meta(key, "") != value:
+            with self.transaction() as connection:
+                connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
     def write(self, results: Sequence[Result], removed_files: Sequence[int] = ()) -> None:
         """Writes one batch: the documents of each result replace those of its file; removed files vanish."""
         try:

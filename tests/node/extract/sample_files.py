@@ -175,3 +175,9 @@ def document_of(folder, name, content, **options):
     assert isinstance(found, Extracted), found
     (document,) = found.documents
     return document
+
+
+def bodies(found):
+    """{path: text} of the files that were extracted."""
+    done = {path: result for path, result in found.items() if isinstance(result, Extracted)}
+    return {path: document.body for path, result in done.items() for document in result.documents}

@@ -15,7 +15,7 @@ from sample_files import (
 )
 
 from foltr.node.extract import Extracted, Extractor, Failure, Limits
-from foltr.node.extract.files import check_unchanged, open_file, read_all
+from foltr.node.extract.files import check_unchanged, open_regular, read_all, received_file
 from foltr.node.extract.records import Refused
 
 HEADS = {
@@ -112,10 +112,10 @@ def test_relative_paths(tmp_path, monkeypatch):
 
 
 NO_PERMISSION = """
-import ctypes, sys
+import ctypes, struct, sys
 from foltr.node.extract import Extractor
-for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH: children of this process have neither
-    ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)
+if sys.platform == "linux":  # without the privileges of root
+    ctypes.CDLL(None).capset(struct.pack("=Ii", 0x20080522, 0), bytes(24))
 with Extractor() as extractor:
     for path, result in extractor.extract(sys.argv[1:]):
         print(getattr(result, "reason", "read"))
@@ -143,14 +143,16 @@ def test_files_and_folders_without_permission(tmp_path):
     assert done.stdout.splitlines() == ["no permission to read it", "no permission to read it", "read"]
 
 
-def refusal(act, file):
+def refusal(act, path):
     """What reading says after `act` has happened to an open file."""
-    act()
+    file = open_regular(os.fsencode(path))
     try:
-        read_all(file, 1 << 30)
+        act()
         check_unchanged(file)
     except Refused as refused:
         return refused.failure
+    finally:
+        os.close(file.descriptor)
     return None
 
 
@@ -175,8 +177,20 @@ def test_a_file_that_changes_between_opening_and_reading(tmp_path, size):
     }
     for act, expected in changes.items():
         path.write_bytes(b"x" * size)
-        with open_file(os.fsencode(path)) as file:
-            assert refusal(act, file) == expected
+        assert refusal(act, path) == expected
+
+
+@pytest.mark.parametrize("size", [100, 100_000])
+def test_a_child_does_not_parse_a_file_that_grew_or_shrank(tmp_path, size):
+    path = tmp_path / "a.txt"
+    for change in (-1, 1):
+        path.write_bytes(b"x" * size)
+        opened = open_regular(os.fsencode(path))
+        os.truncate(path, size + change)
+        received = received_file(opened.descriptor, b"a.txt", opened.size)
+        with pytest.raises(Refused, match="changed while it was read"):
+            read_all(received, 1 << 30)
+        os.close(opened.descriptor)
 
 
 def test_the_version_that_was_read_is_told(tmp_path):

@@ -99,6 +99,10 @@ def test_a_life_of_a_node(foltr_node, tmp_path):
     assert status["states"]["indexed"] == 2
     assert status["roots"] == [str(documents)]
     assert sum(status["states"].values()) == 2
+    if sys.platform == "linux" and os.uname().machine in ("x86_64", "aarch64"):
+        assert status["confinement"].startswith("an allow list of system calls")
+        said = text(foltr_node("status", home=home))
+        assert "files were read in processes confined by an allow list of system calls" in said
     assert "indexed" in text(foltr_node("why", documents / "notes.txt", home=home))
     assert "Tax return 2024" in text(foltr_node("search", "tax", home=home))
     (documents / "late.txt").write_text("late tax")

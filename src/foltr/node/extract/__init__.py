@@ -2,9 +2,9 @@
 
 records            what comes back, limits, messages
 pool child frames  the parent: children that are killed when late, one child, messages on a socket
-worker             the child
-confine seccomp    what it gives up before it reads a file
-files documents    opening and reading a file; its kind decides about the extractor
+keeper files       opens files, passes their descriptors to a child, checks and closes them; reading them
+worker documents   the child; the kind of a file decides about the extractor
+confine landlock   what the child gives up before it reads a file
 formats            the kind of a file, from its name and its first bytes
 plain html man pdf office mail   one family of formats each; unpack and markup read zip, gzip and XML within limits
 secrets            texts that are not indexed

@@ -2,17 +2,20 @@
 
 from collections.abc import Iterator
 
-from foltr.node.extract.files import OpenFile, check_unchanged, read_all
+from foltr.node.extract.files import ReceivedFile, read_all
 from foltr.node.extract.formats import BINARY, HEAD, binary_reason, kind_of
 from foltr.node.extract.html import html_document
+from foltr.node.extract.mail import mail_document, mbox_messages, message_id
 from foltr.node.extract.man import man_document
+from foltr.node.extract.office import READERS, flat_odt_document
+from foltr.node.extract.pdf import pdf_document
 from foltr.node.extract.plain import clean, one_line, text_document
 from foltr.node.extract.records import ExtractedDocument, Limits, Refused, Reply
 from foltr.node.extract.secrets import looks_secret
 from foltr.node.extract.unpack import gunzip, gunzip_head
 
 
-def documents_of(file: OpenFile, limits: Limits, reply: Reply) -> Iterator[ExtractedDocument]:
+def documents_of(file: ReceivedFile, limits: Limits, reply: Reply) -> Iterator[ExtractedDocument]:
     """The documents of a file, in order; raises Refused where it has none. Notes in `reply` what is left out."""
     kind = kind_of(file.name, file.head)
     _refuse(kind, file.head)
@@ -28,7 +31,6 @@ def documents_of(file: OpenFile, limits: Limits, reply: Reply) -> Iterator[Extra
         name = name.removesuffix(".gz")
     else:
         data = read_all(file, limits.file_bytes)
-    check_unchanged(file)  # before the parser runs: a half-written file may take it long
     document = bounded(_document(kind, data, name, limits), limits)
     reason = looks_secret(document.body) or looks_secret(document.title)
     if reason:
@@ -60,23 +62,17 @@ def _refuse(kind: str, head: bytes) -> None:
 
 
 def _document(kind: str, data: bytes, name: str, limits: Limits) -> ExtractedDocument:
-    """One file as one document. Libraries that most files do not need are imported when the first file needs them."""
+    """One file as one document."""
     match kind:
         case "html":
             return html_document(data, limits)
         case "man":
             return man_document(data, limits)
         case "pdf":
-            from foltr.node.extract.pdf import pdf_document
-
             return pdf_document(data, limits)
         case "docx" | "odt" | "epub":
-            from foltr.node.extract import office
-
-            return office.READERS[kind](data, limits)
+            return READERS[kind](data, limits)
         case "mail" | "mbox":  # an mbox that was packed is one message
-            from foltr.node.extract.mail import mail_document
-
             return mail_document(data, limits)
         case "xml":
             return _xml_document(data, limits)
@@ -88,16 +84,12 @@ def _document(kind: str, data: bytes, name: str, limits: Limits) -> ExtractedDoc
 
 def _xml_document(data: bytes, limits: Limits) -> ExtractedDocument:
     if b"<office:document" in data[:HEAD]:
-        from foltr.node.extract.office import flat_odt_document
-
         return flat_odt_document(data, limits)
     return html_document(data, limits, "text")
 
 
-def _mailbox(file: OpenFile, limits: Limits, reply: Reply) -> Iterator[ExtractedDocument]:
+def _mailbox(file: ReceivedFile, limits: Limits, reply: Reply) -> Iterator[ExtractedDocument]:
     """The messages of an mbox; those that look like secrets are counted and left out."""
-    from foltr.node.extract.mail import mail_document, mbox_messages, message_id
-
     if file.size > limits.mailbox_bytes:
         raise Refused("skipped", f"larger than {limits.mailbox_bytes >> 20} MB")
     left, parts = limits.total_characters, set[str]()

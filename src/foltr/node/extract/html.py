@@ -1,8 +1,9 @@
 """Text and title of HTML, with Lexbor's parser (selectolax)."""
 
 import re
-from functools import cache
 from typing import Any
+
+from selectolax.lexbor import LexborHTMLParser
 
 from foltr.node.extract.plain import clean, decode, one_line
 from foltr.node.extract.records import ExtractedDocument, Limits
@@ -16,13 +17,6 @@ _BLOCKS = re.compile(
 _CHARSET = re.compile(rb"(?i)<(?:meta|\?xml)[^>]{0,300}?(?:charset|encoding)\s*=\s*[\"']?\s*([\w:.-]{2,40})")
 _INVISIBLE = ["script", "style", "template", "svg", "object", "noscript"]
 _TITLE = re.compile(r"(?i)^(?:title|index|untitled.*|no title|document)?$")  # says nothing
-
-
-@cache
-def _parser() -> Any:
-    from selectolax.lexbor import LexborHTMLParser  # in the child, when the first page comes
-
-    return LexborHTMLParser
 
 
 def html_document(data: bytes, limits: Limits, kind: str = "html") -> ExtractedDocument:
@@ -47,7 +41,7 @@ def decoded_page(data: bytes) -> bytes:
 
 def html_text(page: bytes) -> tuple[str, str]:
     """Title and visible text of a page in UTF-8."""
-    tree = _parser()(_BLOCKS.sub(b" <", page))
+    tree: Any = LexborHTMLParser(_BLOCKS.sub(b" <", page))
     tree.strip_tags(_INVISIBLE)
     body = tree.body
     text = body.text() if body is not None else tree.root.text() if tree.root is not None else ""

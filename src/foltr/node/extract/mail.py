@@ -14,7 +14,7 @@ from email.message import Message
 from email.parser import BytesParser
 from email.policy import compat32
 
-from foltr.node.extract.files import OpenFile
+from foltr.node.extract.files import ReceivedFile
 from foltr.node.extract.html import decoded_page, html_text
 from foltr.node.extract.plain import clean, decode, one_line
 from foltr.node.extract.records import ExtractedDocument, Limits
@@ -56,19 +56,19 @@ def message_id(data: bytes) -> str:
     return one_line(decode(found[1])) if found else ""
 
 
-def mbox_messages(file: OpenFile, limits: Limits) -> Iterator[tuple[bytes, bool]]:
+def mbox_messages(file: ReceivedFile, limits: Limits) -> Iterator[tuple[bytes, bool]]:
     """Each message of an mbox and whether it is whole; deleted ones are left out."""
     for data, whole in _split(file, limits.message_bytes):
         if not _DELETED.search(data[:4096]):
             yield data[: limits.message_bytes], whole and len(data) <= limits.message_bytes
 
 
-def _split(file: OpenFile, longest: int) -> Iterator[tuple[bytes, bool]]:
+def _split(file: ReceivedFile, longest: int) -> Iterator[tuple[bytes, bool]]:
     pending = bytearray(file.head)
     searched, whole = 1, True  # the first line is the border of the first message
-    missing = file.size - len(file.head)
-    while missing > 0 and (piece := os.read(file.descriptor, min(_PIECE, missing))):
-        missing -= len(piece)
+    done = len(file.head)
+    while done < file.size and (piece := os.pread(file.descriptor, min(_PIECE, file.size - done), done)):
+        done += len(piece)
         pending += piece
         start = 0
         for border in _borders(pending, searched):

@@ -1,8 +1,9 @@
 """PDF through PDFium. It can abort or loop on a forged file, so this runs in a child process only."""
 
 import re
-from functools import cache
 from typing import Any
+
+import pypdfium2  # type: ignore[import-untyped]
 
 from foltr.node.extract.plain import clean, one_line
 from foltr.node.extract.records import ExtractedDocument, Limits, Refused
@@ -12,19 +13,11 @@ _USELESS = re.compile(r"(?i)^(?:untitled.*|microsoft word - .*|.*\.(?:docx?|tex|
 _WORD = re.compile(r"[^\W\d_]{3,}")
 
 
-@cache
-def _pdfium() -> Any:
-    import pypdfium2  # type: ignore[import-untyped]
-
-    return pypdfium2
-
-
 def pdf_document(data: bytes, limits: Limits) -> ExtractedDocument:
     """The text of all pages; the title of its metadata, or its first line where that reads like a title."""
-    pdfium = _pdfium()
     try:
-        document = pdfium.PdfDocument(data)
-    except pdfium.PdfiumError as problem:
+        document = pypdfium2.PdfDocument(data)
+    except pypdfium2.PdfiumError as problem:
         if "password" in str(problem).lower():
             raise Refused("skipped", "encrypted") from None
         raise Refused("failed", f"damaged PDF ({problem})") from None
@@ -40,14 +33,13 @@ def pdf_document(data: bytes, limits: Limits) -> ExtractedDocument:
 
 def _pages(document: Any, limits: Limits) -> tuple[list[str], bool]:
     """Texts of the pages, and whether there are more."""
-    error = _pdfium().PdfiumError
     texts: list[str] = []
     missing, left = 0, limits.characters
     count = len(document)
     for number in range(min(count, limits.pages)):
         try:
             texts.append(_page_text(document, number, left + 1))
-        except error:
+        except pypdfium2.PdfiumError:
             missing += 1
             if missing == _MISSING_PAGES:
                 break

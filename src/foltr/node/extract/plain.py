@@ -1,7 +1,12 @@
 """Plain text, Markdown and source code: from bytes in an unknown encoding to text without control characters."""
 
 import codecs
+import contextlib
+import encodings
+import pkgutil
 import re
+
+import msgspec
 
 from foltr.node.extract.formats import utf16_order
 from foltr.node.extract.records import ExtractedDocument, Limits
@@ -20,6 +25,14 @@ _HEADING = re.compile(r"(?m)^(?: {0,3}#{1,3}[ \t]+(?P<atx>\S.*)|(?P<setext>[^\s#
 _UNDERLINED = re.compile(r"(?m)^(?P<line>[^\s.:].*)\r?\n(?P<mark>[=\-~#*^\"'`+])(?P=mark){2,}[ \t]*$")
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(?:.*\r?\n){0,40}?title:[ \t]*[\"']?(?P<title>[^\r\n\"']+)")
 _SEARCHED = 20_000  # characters at the beginning of a text that may hold its title
+
+
+class _Cell(msgspec.Struct):
+    source: list[str] | str = ""
+
+
+class _Notebook(msgspec.Struct):
+    cells: list[_Cell] = []
 
 
 def text_document(data: bytes, kind: str, name: str, limits: Limits) -> ExtractedDocument:
@@ -58,6 +71,13 @@ def decode(data: bytes, declared: str | None = None, *, cut: bool = False) -> st
         return clean(_legacy(data))
 
 
+def load_encodings() -> None:
+    """Imports every codec that a text, a page or a mail may name: a confined process cannot import it later."""
+    for module in pkgutil.iter_modules(encodings.__path__):
+        with contextlib.suppress(LookupError, ImportError):  # codecs of another operating system
+            codecs.lookup(module.name)
+
+
 def clean(text: str) -> str:
     """Text without control characters (terminal escapes, NUL) and lone surrogates: each becomes a space."""
     return _CONTROLS.sub(" ", text) if _CONTROLS.search(text) else text
@@ -92,16 +112,8 @@ def _legacy(data: bytes) -> str:
 
 def _notebook(text: str) -> str:
     """The cells of a Jupyter notebook; its outputs are not indexed."""
-    import msgspec
-
-    class Cell(msgspec.Struct):
-        source: list[str] | str = ""
-
-    class Notebook(msgspec.Struct):
-        cells: list[Cell] = []
-
     try:
-        cells = msgspec.json.decode(text, type=Notebook).cells
+        cells = msgspec.json.decode(text, type=_Notebook).cells
     except (msgspec.MsgspecError, RecursionError):
         return text
     return "\n\n".join(cell.source if isinstance(cell.source, str) else "".join(cell.source) for cell in cells)

@@ -1,13 +1,16 @@
 """Extraction in child processes that are killed when they are late and replaced when they die.
 
-The parent sends a few requests ahead, so that small files cost no waiting. Children work in order, so a death or a
-delay is blamed on the oldest request without an answer; the others are given to the next child. A file whose child
-died is tried once more, in a fresh child: another file may have damaged the first one.
+The parent opens files and sends a few requests ahead, so that small files cost no waiting. Children work in order, so a
+death or a delay is blamed on the oldest request without an answer; the others are given to the next child. A file whose
+child died is tried once more, in a fresh child: another file may have damaged the first one.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
+import select
 import selectors
 import signal
 import time
@@ -18,10 +21,9 @@ from typing import Any, Generic, Self
 
 from foltr.errors import FoltrError, InputError
 from foltr.node.extract.child import AnyPath, Child, Ended, InvalidReply, Task
-from foltr.node.extract.records import Extracted, Failure, Limits, Start
+from foltr.node.extract.records import Extracted, Failure, Limits, Protections, Start
 
-_AHEAD = 16  # requests that a child may have unanswered
-_AHEAD_BYTES = 32_000  # of their paths: less than the buffer of a socket, so that sending never blocks
+_AHEAD = 16  # requests that a child may have unanswered: files that are open, and fit into the buffer of a socket
 _PATH_BYTES = 4096  # the longest path that can be opened
 _REPLACE_AFTER = 20_000  # files: parsers leak
 _SLICE = 1.0  # seconds of waiting at once: a machine that was suspended costs a child no more than this
@@ -46,8 +48,11 @@ class Extractor:
         self._workers, self._timeout, self._memory = workers, timeout, memory
         self._limits = limits or Limits()
         self._start = Start(self._limits, memory, 12 * timeout)
+        self.protections: Protections | None = None  # of the last child that became ready
         self._children: list[Child[Any]] = []
         self._selector = selectors.DefaultSelector()
+        self._awake = self._wake = -1  # a pipe, while there are children: threads that open files write to it
+        self._ahead = _ahead(workers)
         self._failed_starts = 0
         self._running = False
 
@@ -63,6 +68,8 @@ class Extractor:
                 if not any(child.tasks for child in self._children):
                     return
                 yield from self._receive(queue)
+                for child in self._children:
+                    yield from child.results()
                 yield from self._end_late(queue)
         finally:
             self._running = False
@@ -77,6 +84,11 @@ class Extractor:
         """Ends all children."""
         for child in list(self._children):
             self._drop(child)
+        if self._wake >= 0:
+            self._selector.unregister(self._awake)
+            os.close(self._awake)
+            os.close(self._wake)
+            self._awake = self._wake = -1
 
     def __enter__(self) -> Self:
         return self
@@ -91,21 +103,27 @@ class Extractor:
             if not child.tasks and self._is_worn(child):
                 self._drop(child)
         while len(self._children) < self._workers and queue.has_next():
-            child = Child(self._start, self._timeout)
-            self._children.append(child)
-            self._selector.register(child.socket, selectors.EVENT_READ, child)
-            self._give(child, queue)
+            self._give(self._add_child(), queue)
         for child in self._children:
-            if len(child.tasks) <= _AHEAD // 2 and not self._is_worn(child):
+            if len(child.tasks) <= self._ahead // 2 and not self._is_worn(child):
                 self._give(child, queue)
         yield from queue.take_refused()
 
+    def _add_child(self) -> Child[Any]:
+        if self._wake < 0:
+            self._awake, self._wake = os.pipe()
+            for end in (self._awake, self._wake):
+                os.set_blocking(end, False)
+            self._selector.register(self._awake, selectors.EVENT_READ)
+        child: Child[Any] = Child(self._start, self._timeout, self._wake)
+        self._children.append(child)
+        self._selector.register(child.socket, selectors.EVENT_READ, child)
+        return child
+
     def _give(self, child: Child[AnyPath], queue: _Queue[AnyPath]) -> None:
         tasks: list[Task[AnyPath]] = []
-        size = sum(len(task.encoded) for task in child.tasks)
-        while len(child.tasks) + len(tasks) < _AHEAD and size < _AHEAD_BYTES - _PATH_BYTES and queue.has_next():
+        while len(child.tasks) + len(tasks) < self._ahead and queue.has_next():
             tasks.append(queue.take())
-            size += len(tasks[-1].encoded)
         if tasks:
             child.give(tasks)
 
@@ -116,22 +134,48 @@ class Extractor:
         began = time.monotonic()
         ready = self._selector.select(wait)
         waited = min(wait, time.monotonic() - began)
+        heard = [key.data for key, _ in ready]
         for child in busy:
             child.charge(waited)
+            if child not in heard:  # it may be at work on its next file for long
+                child.check()
         for key, _ in ready:
             child = key.data
+            if child is None:
+                self._sleep_again()
+                continue
             try:
-                yield from child.receive()
+                child.receive()
                 self._failed_starts = 0
+                self.protections = child.protections or self.protections
             except InvalidReply as problem:
+                yield from self._last_results(child)
                 self._drop(child)
                 yield from self._again(child, queue, f"the child process sent an invalid answer ({problem})")
             except Ended:
+                yield from self._last_results(child)
                 yield from self._bury(child, queue)
+
+    def _last_results(self, child: Child[AnyPath]) -> Iterator[tuple[AnyPath, Extracted | Failure]]:
+        """Results of a child that ends: those files count as answered, so that none of them is blamed for its end."""
+        child.check()
+        end = time.monotonic() + self._timeout
+        waiting = select.poll()
+        waiting.register(self._awake, select.POLLIN)
+        yield from child.results()
+        while child.is_checking() and (left := end - time.monotonic()) > 0:
+            waiting.poll(1000 * left)
+            self._sleep_again()
+            yield from child.results()
+
+    def _sleep_again(self) -> None:
+        """Empties the pipe; the outcomes that it announced are taken after every waiting."""
+        with contextlib.suppress(BlockingIOError):  # it was emptied while the last results of a child were awaited
+            os.read(self._awake, 1 << 12)
 
     def _end_late(self, queue: _Queue[AnyPath]) -> Iterator[tuple[AnyPath, Failure]]:
         for child in [child for child in self._children if child.tasks and child.seconds_left() <= 0]:
-            if not self._has_sent(child):
+            if not child.has_outcomes() and not self._has_sent(child):
                 self._drop(child)
                 yield from self._failed(child, queue, f"took longer than {self._timeout:g} s")
 
@@ -154,17 +198,20 @@ class Extractor:
             yield from self._again(child, queue, f"the child process ended ({_ending(ended)})")
 
     def _again(self, child: Child[AnyPath], queue: _Queue[AnyPath], reason: str) -> Iterator[tuple[AnyPath, Failure]]:
-        """Gives the oldest task of a child to another one, the first time; the second time it has failed."""
-        if child.tasks and not child.tasks[0].retried:
-            child.tasks[0] = child.tasks[0]._replace(retried=True)
+        """Gives the guilty task of a child to another one, the first time; the second time it has failed."""
+        at = child.guilty()
+        if child.tasks and not child.tasks[at].retried:
+            child.tasks[at] = child.tasks[at]._replace(retried=True)
             queue.put_back(child.tasks)
         else:
             yield from self._failed(child, queue, reason)
 
     def _failed(self, child: Child[AnyPath], queue: _Queue[AnyPath], reason: str) -> Iterator[tuple[AnyPath, Failure]]:
-        """The oldest task of a child has failed; the others go back."""
+        """The guilty task of a child has failed; the others go back."""
         if child.tasks:
-            guilty = child.tasks.popleft()
+            at = child.guilty()
+            guilty = child.tasks[at]
+            del child.tasks[at]
             queue.put_back(child.tasks)
             yield guilty.path, Failure("failed", reason)
 
@@ -174,7 +221,7 @@ class Extractor:
         return child.end(died=died)
 
     def _is_worn(self, child: Child[Any]) -> bool:
-        return child.memory > self._memory // 4 or child.files > _REPLACE_AFTER
+        return child.growth > self._memory // 4 or child.files > _REPLACE_AFTER
 
 
 class _Queue(Generic[AnyPath]):
@@ -210,6 +257,14 @@ class _Queue(Generic[AnyPath]):
             self._refused.append((path, Failure("failed", "not a path that can be opened")))
         else:
             self._next.append(Task(path, encoded))
+
+
+def _ahead(workers: int) -> int:
+    """Requests ahead of each child: half of the descriptors that this process may have are for other things."""
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed == resource.RLIM_INFINITY:
+        return _AHEAD
+    return max(1, min(_AHEAD, allowed // 2 // workers))
 
 
 def _ending(code: int) -> str:

@@ -1,26 +1,31 @@
 """What extraction returns, its limits, and the messages between the pool and its child processes.
 
-A path is bytes on the wire, because names of files need not be valid Unicode. Lengths in `Limits` are characters of
-text or bytes of files, as the names say.
+A name is bytes on the wire, because names of files need not be valid Unicode. Lengths in `Limits` are characters of
+text or bytes of files, as the names say. A child may have been taken over by a file, so its messages are bounded while
+they are decoded (`Meta`); what depends on `Limits` is checked in `child`.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 State = Literal["skipped", "failed", "waiting"]
+MOST_DOCUMENTS = 4_000  # in one reply
+Short = Annotated[str, msgspec.Meta(max_length=4_000)]
+Reason = Annotated[str, msgspec.Meta(max_length=1_000)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 50)]
 
 
 class ExtractedDocument(msgspec.Struct, array_like=True):
     """The text of a file, or of one message of a mailbox."""
 
-    title: str
+    title: Short
     body: str
-    kind: str  # one of formats.KINDS
+    kind: Short  # one of formats.KINDS
     date: float | None = None  # seconds since 1970, where the content has a date (mail); None: take that of the file
-    sender: str = ""
-    recipients: str = ""  # To and Cc, separated by commas
-    part: str = ""  # "" for a file; Message-ID or ordinal number inside an mbox
+    sender: Short = ""
+    recipients: Short = ""  # To and Cc, separated by commas
+    part: Short = ""  # "" for a file; Message-ID or ordinal number inside an mbox
     truncated: bool = False  # the text is longer than what is stored
 
 
@@ -28,8 +33,8 @@ class Extracted(msgspec.Struct):
     """The documents of one file, and the version of the file that was read."""
 
     documents: list[ExtractedDocument]
-    size: int = 0
-    modified: int = 0  # st_mtime_ns
+    size: int = 0  # as the parent saw it, never from a child
+    modified: int = 0  # st_mtime_ns, likewise
     truncated: bool = False  # the file has more documents than these
     secrets: int = 0  # messages of a mailbox that were left out because they look like secrets
 
@@ -38,7 +43,7 @@ class Failure(msgspec.Struct, frozen=True):
     """Why a file has no text. "waiting": it changed while it was read, so try again."""
 
     state: State
-    reason: str
+    reason: Reason
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -67,25 +72,44 @@ class Start(msgspec.Struct, array_like=True):
     longest: float  # seconds after which a child ends itself, where the parent is gone and cannot
 
 
+class Protections(msgspec.Struct, frozen=True):
+    """What confines a child beside its limits on memory and time; which parts hold depends on the operating system."""
+
+    system_calls: bool = False  # an allow list of system calls (seccomp)
+    landlock: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0  # version of the kernel's Landlock; 0: it has none
+    capabilities: bool = False  # root's privileges are given up
+
+    def __str__(self) -> str:
+        parts = ["an allow list of system calls"] * self.system_calls
+        parts += [f"Landlock version {self.landlock}"] if self.landlock else []
+        return " and ".join(parts) or "limits on memory and time only: this system lacks the rest"
+
+
+class Ready(msgspec.Struct, array_like=True):
+    """The first message of a child, before it has seen a file."""
+
+    protections: Protections
+    memory: Count  # resident, bytes
+
+
 class Request(msgspec.Struct, array_like=True):
-    """One file for a child."""
+    """One file for a child; its descriptor comes along with the message."""
 
     number: int
-    path: bytes
+    name: bytes  # the last part of its path: the ending tells its kind
+    size: int
 
 
 class Reply(msgspec.Struct, array_like=True):
     """An answer of a child: documents of a file (more follow unless `last`), or a failure with its reason."""
 
-    number: int
-    documents: list[ExtractedDocument]
+    number: Count
+    documents: Annotated[list[ExtractedDocument], msgspec.Meta(max_length=MOST_DOCUMENTS)]
     last: bool = True
     failure: Failure | None = None
-    size: int = 0
-    modified: int = 0
     truncated: bool = False
-    secrets: int = 0
-    memory: int = 0  # resident memory of the child after this file, bytes
+    secrets: Count = 0
+    memory: Count = 0  # resident memory of the child after this file, bytes
 
 
 class Refused(Exception):

@@ -1,23 +1,28 @@
-"""The child process: reads requests from a socket, extracts one file after the other, sends replies.
+"""The child process: receives descriptors of files on a socket, extracts one after the other, sends replies.
 
-It is started by the pool and trusted by nobody: a file may take it over, make it loop, or kill it.
+It is started by the pool and trusted by nobody: a file may take it over, make it loop, or kill it. All imports happen
+before it is confined; afterwards it can open nothing.
 """
 
 import os
 import signal
 import socket
+import time
+from collections import deque
 from collections.abc import Callable
 
 import msgspec
 
 from foltr.node.extract.confine import allow_seconds, confine, resident_memory
 from foltr.node.extract.documents import cleaned, documents_of
-from foltr.node.extract.files import check_unchanged, open_file
+from foltr.node.extract.files import received_file, refused
 from foltr.node.extract.frames import Frames, frame
-from foltr.node.extract.records import ExtractedDocument, Failure, Limits, Refused, Reply, Request, Start
+from foltr.node.extract.plain import load_encodings
+from foltr.node.extract.records import ExtractedDocument, Failure, Limits, Ready, Refused, Reply, Request, Start
 
 _CHUNK = 1_000_000  # characters of a mailbox that are sent at once
 _LONGEST_REQUEST = 1 << 16
+_MOST_DESCRIPTORS = 64  # in one message
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -25,20 +30,27 @@ _encode = msgspec.msgpack.Encoder().encode
 def main(descriptor: int) -> None:
     """Serves the socket `descriptor` until the parent closes it."""
     channel = socket.socket(fileno=descriptor)
-    frames = Frames(_LONGEST_REQUEST)
+    load_encodings()
+    time.localtime()  # reads the time zone
+    frames, descriptors = Frames(_LONGEST_REQUEST), deque[int]()
+    decode_request = msgspec.msgpack.Decoder(Request).decode
     start: Start | None = None
-    while piece := channel.recv(1 << 16):
+    while True:
+        piece, received, _, _ = socket.recv_fds(channel, 1 << 16, _MOST_DESCRIPTORS)
+        if not piece:
+            os._exit(0)  # without the destructors of a library that a file may have confused
+        descriptors.extend(received)
         for message in frames.feed(piece):
             if start is None:
                 start = msgspec.msgpack.decode(message, type=Start)
-                confine(start.memory)
-                channel.sendall(frame(_encode(Reply(-1, []))))
-            else:
-                _serve(channel, msgspec.msgpack.decode(message, type=Request), start)
-    os._exit(0)  # without the destructors of a library that a file may have confused
+                channel.sendall(frame(_encode(Ready(confine(start.memory), resident_memory()))))
+                continue
+            file = descriptors.popleft()
+            _serve(channel, decode_request(message), file, start)
+            os.close(file)
 
 
-def _serve(channel: socket.socket, request: Request, start: Start) -> None:
+def _serve(channel: socket.socket, request: Request, file: int, start: Start) -> None:
     """Answers one request. The alarm ends this process where the parent is gone; it waits for a parent that pauses."""
 
     def send(reply: Reply) -> None:
@@ -52,15 +64,17 @@ def _serve(channel: socket.socket, request: Request, start: Start) -> None:
         allow_seconds(start.limits.cpu_seconds)
 
     begin()
-    send(_reply(request, start.limits, send))
+    send(_reply(request, file, start.limits, send))
 
 
-def _reply(request: Request, limits: Limits, send: Callable[[Reply], None]) -> Reply:
+def _reply(request: Request, file: int, limits: Limits, send: Callable[[Reply], None]) -> Reply:
     reply = Reply(request.number, [])
     try:
-        _extract(request, limits, reply, send)
-    except Refused as refused:
-        reply.failure = refused.failure
+        _extract(request, file, limits, reply, send)
+    except Refused as problem:
+        reply.failure = problem.failure
+    except OSError as problem:
+        reply.failure = refused(problem).failure
     except MemoryError:
         reply.failure = Failure("failed", "needs more memory than is allowed")
     except RecursionError:
@@ -73,18 +87,15 @@ def _reply(request: Request, limits: Limits, send: Callable[[Reply], None]) -> R
     return reply
 
 
-def _extract(request: Request, limits: Limits, reply: Reply, send: Callable[[Reply], None]) -> None:
+def _extract(request: Request, file: int, limits: Limits, reply: Reply, send: Callable[[Reply], None]) -> None:
     """Fills `reply`; sends part of it before where there is much."""
-    with open_file(request.path) as file:
-        reply.size, reply.modified = file.size, file.modified
-        characters = 0
-        for document in documents_of(file, limits, reply):
-            reply.documents.append(document)
-            characters += len(document.body) + 500
-            if characters > _CHUNK and document.part:
-                send(Reply(request.number, reply.documents, last=False))
-                reply.documents, characters = [], 0
-        check_unchanged(file)
+    characters = 0
+    for document in documents_of(received_file(file, request.name, request.size), limits, reply):
+        reply.documents.append(document)
+        characters += len(document.body) + 500
+        if characters > _CHUNK and document.part:
+            send(Reply(request.number, reply.documents, last=False))
+            reply.documents, characters = [], 0
 
 
 def _encoded(reply: Reply) -> bytes:

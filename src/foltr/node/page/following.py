@@ -30,6 +30,11 @@ from foltr.node.places import Places
 _FIRST_SECONDS, _LONGEST_SECONDS = 1.0, 300.0  # until a child that died is started again: twice as long each time
 _STEADY_SECONDS = 600.0  # a child that lived so long had not failed for the reason of the one before
 _LAST_WORDS_SECONDS = 5.0  # until what a dead child said has been read
+# what Python, its libraries and the folders of caches need; errors go to the server's standard error
+_ENVIRONMENT = (
+    "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME",
+    "PYTHONUTF8", "TMPDIR", "TZ", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "FOLTR_CACHE", "FOLTR_NODE_HOME",
+)  # fmt: skip
 _AGAIN_SECONDS = 10.0  # until indexing is tried again
 _END_SECONDS = 10.0  # until a child that does not end is killed; the index outlives that
 
@@ -94,7 +99,8 @@ class Following:
         )
         return subprocess.Popen(
             [sys.executable, "-m", __name__, arguments],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
+            env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
         )  # fmt: skip
 
     def _stop(self) -> None:
