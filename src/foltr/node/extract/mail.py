@@ -28,7 +28,7 @@ _HEADER_LENGTH = 4000
 _DEPTH = 10  # of parts in parts
 
 
-class _ShortHeaders(Compat32):  # type: ignore[misc]
+class _ShortHeaders(Compat32):
     """Cuts every header where it is parsed: `email` reads parameters and encoded words in quadratic time."""
 
     def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:

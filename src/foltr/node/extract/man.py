@@ -74,7 +74,9 @@ def _words(source: str, *, mdoc: bool) -> str:
 
 def _without_definitions(text: str) -> str:
     """Removes macro definitions: from a `.de` line to the next `..` line. One without an end stays."""
-    kept, last, end, lines = [], 0, -1, 0
+    kept: list[str] = []
+    last = counted = lines = after = 0  # `lines` from `counted` to `end`
+    end = -1
     for start in _DEFINITION.finditer(text):
         if start.start() < last:
             continue
@@ -84,7 +86,7 @@ def _without_definitions(text: str) -> str:
                 break
             end, after = closing.span()
             lines = text.count("\n", start.end(), end)
-        else:  # the same end as before: nothing is counted twice
+        else:  # the same end as before: no line is counted twice
             lines -= text.count("\n", counted, start.end())
         counted = start.end()
         if lines <= _DEFINITION_LINES:
