@@ -1,5 +1,6 @@
 """`foltr node`: search your own documents on this machine. Imports stand inside each command."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,6 +37,8 @@ def opened() -> "Iterator[Node]":
 
     return_memory()
     with open_node() as node:
+        if node.problem:
+            typer.echo(f"warning: {node.problem}. Nothing is indexed or remembered until then.", err=True)
         yield node
 
 
@@ -322,27 +325,68 @@ def export_(path: Annotated[Path, typer.Argument(help="The file to write.", show
     say(f"{path}: settings, memory of choices and weights; it tells what you searched, keep it to yourself")
 
 
-@app.command("import")
-def import_(
-    path: Annotated[Path, typer.Argument(help="A file that `export` wrote.", show_default=False)],
+class Import(NamedTuple):
+    """Options of `foltr node import`."""
+
+    path: Annotated[Path, typer.Argument(help="A file that `export` wrote.", show_default=False)]
     moved: Annotated[
         list[str] | None, typer.Option("--moved", help="OLD=NEW: a folder that has another path here. Repeatable.")
-    ] = None,
-    json_: Json = False,
-) -> None:
-    """Read settings, memory and weights of another machine."""
-    pairs = [one.partition("=") for one in moved or []]
+    ] = None
+    roots: Annotated[
+        str | None, typer.Option("--roots", help="Folders of the file to search: all or none. Default: ask for each.")
+    ] = None
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help="Take this part: settings, memory or weights. Repeatable.")
+    ] = None
+    json_: Json = False
+
+
+@app.command("import")
+@with_options(Import)
+def import_(chosen: Import) -> None:
+    """Read settings, memory and weights of another machine. Limits and exclusions only become stricter."""
+    from foltr.node.node import PARTS
+
+    pairs = [one.partition("=") for one in chosen.moved or []]
     if any(not old or not new for old, _, new in pairs):
         raise InputError("--moved takes OLD=NEW, such as --moved /home/ada/notes=/Users/ada/notes")
+    if chosen.roots not in (None, "all", "none"):
+        raise InputError(f"--roots {chosen.roots}: write all or none, or leave it out to be asked")
     with opened() as node:
-        found = node.import_(path, {old: new for old, _, new in pairs})
-    if json_:
-        print_json(found._asdict())
+        content = node.read_export(chosen.path, {old: new for old, _, new in pairs})
+        parts = tuple(chosen.only or PARTS)
+        offered = [one for one in content.settings.roots if one not in node.settings.roots and "settings" in parts]
+        roots = _chosen_roots(offered, chosen.roots, quiet=chosen.json_)
+        found = node.import_(content, roots=roots, parts=parts)
+    if chosen.json_:
+        print_json({**found._asdict(), "roots_not_taken": [one for one in offered if one not in roots]})
         return
-    say(f"{found.choices:,} choices, {found.roots} folders" + (", weights" if found.weights else ""))
+    say(f"{found.choices:,} choices, {found.roots} folders, {found.exclusions} exclusions"
+        + (", weights" if found.weights else ""))  # fmt: skip
+    if len(roots) < len(offered) and chosen.roots is None:
+        say(f"{len(offered) - len(roots)} folders were not taken: foltr node add FOLDER, or import with --roots all")
     if found.not_taken:
-        say(f"Not taken over, since it would index what is excluded by default: allow = {', '.join(found.not_taken)}")
+        say(f"Not taken over, since it would index what is excluded by default: {', '.join(found.not_taken)}")
+    if found.kept:
+        say(f"Your own settings are stricter and stay: {', '.join(found.kept)}")
     say("Next: foltr node index")
+
+
+def _chosen_roots(offered: list[str], said: str | None, *, quiet: bool) -> list[str]:
+    """The folders of a file that shall be searched: each is listed, with a warning where one is due, and asked for."""
+    from foltr.node.roots import warning
+    from foltr.node.snippets import escaped
+
+    asks = said is None and not quiet and sys.stdin.isatty()
+    taken = []
+    for root in offered:
+        warned = f" (careful: {words})" if (words := warning(root)) else ""
+        missing = "" if Path(root).exists() else " (not on this machine)"
+        if asks and typer.confirm(f"Search {escaped(root)}{warned}{missing}?", default=False):
+            taken.append(root)
+        elif not asks and not quiet:
+            say(f"folder {root}{warned}{missing}")
+    return offered if said == "all" else taken
 
 
 @app.command()

@@ -33,6 +33,7 @@ FEDERATED = SoftmaxMap(prior=5.0, min_clicks=5, clip=0.5, server_learning_rate=2
 WAIT = 50  # clicks after a return, until weights are fitted again
 STORED_VERSIONS = 100
 _LARGEST_WEIGHT = 1e3
+_MOST_FEATURES, _LONGEST_NAME = 1_000, 200
 _START = Path(__file__).with_name("start_weights.json")
 
 
@@ -92,6 +93,8 @@ def parse_weights(text: bytes | str, *, where: str) -> Weights:
     names = [one.name for one in weights.features]
     if not names or len(set(names)) < len(names):
         raise DataError(f"{where}: expected at least one feature, and each of them once")
+    if len(names) > _MOST_FEATURES or max(map(len, [*names, weights.date, str(weights.parent)])) > _LONGEST_NAME:
+        raise DataError(f"{where}: expected at most {_MOST_FEATURES} features, and names of {_LONGEST_NAME} characters")
     for one in weights.features:
         if not abs(one.weight) <= _LARGEST_WEIGHT:
             raise DataError(f"{where}: {one.name} has weight {one.weight}; expected at most {_LARGEST_WEIGHT:g}")

@@ -15,13 +15,13 @@ index is gone, memory moves to another machine with its paths, and a hash of a p
 """
 
 import math
-import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from foltr.node.openings import NO_HABITS, Habits, document_lift, folder_lift, habits
+from foltr.text.normalization import normalize
 from foltr.types import Array
 
 DAY = 86_400.0  # seconds
@@ -75,7 +75,7 @@ def folder_of(key: str) -> str:
 
 def typed_text(query: str) -> str:
     """A query as memory compares it: case, width and spaces do not matter."""
-    return " ".join(unicodedata.normalize("NFKC", stored_text(query)).casefold().split())
+    return " ".join(normalize("NFKC", stored_text(query)).casefold().split())
 
 
 def stored_text(query: str) -> str:

@@ -13,14 +13,12 @@ processes may open the same home, of which one indexes at a time.
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
-
-from foltr.errors import InputError
+from foltr.errors import InputError, SpecError
 from foltr.node import (
     erasure,
     indexing,
@@ -59,11 +57,16 @@ from foltr.node.weighing import WeighedOpenings
 from foltr.node.why import Why
 
 
+PARTS = ("settings", "memory", "weights")  # of an export
+
+
 class Imported(NamedTuple):
     choices: int
-    roots: int
+    roots: int  # that are new
+    exclusions: int  # that are new
     weights: bool
-    not_taken: tuple[str, ...]  # groups of default rules that the other machine had switched off
+    not_taken: tuple[str, ...]  # what the other machine indexes although it is excluded by default
+    kept: tuple[str, ...]  # own settings that are stricter than those of the file
 
 
 def open(home: str | Path | None = None) -> "Node":  # noqa: A001 - foltr.node.open
@@ -76,13 +79,26 @@ class Node:
 
     def __init__(self, places: Places) -> None:
         self.places = places
-        self.settings = node_settings.load(places.settings_file)
+        self.problem: str | None = None  # of the settings file: searching goes on, nothing is changed
+        self.settings = self._load_settings()
         self._lock = threading.RLock()
         self._lists = Lists()
         self._live: layout.Reader | None = None
         self._reader: Reader | None = None
         self._weigh = WeighedOpenings()
         self.log = Log(places.data / "log.sqlite", Retention(days=self.settings.retention_days))
+
+    def _load_settings(self) -> Settings:
+        try:
+            return node_settings.load(self.places.settings_file)
+        except SpecError as problem:
+            self.problem = str(problem)
+            return node_settings.STRICTEST
+
+    def check_settings(self) -> None:
+        """Raises the problem of the settings file. Without its folders and rules nothing may be indexed or erased."""
+        if self.problem is not None:
+            raise SpecError(self.problem)
 
     def __enter__(self) -> "Node":
         return self
@@ -103,16 +119,17 @@ class Node:
             new = [roots.absolute(path) for path in paths]
             for path in new:
                 roots.check_root(path)
-            self.save_settings(msgspec.structs.replace(self.settings, roots=roots.united(self.settings.roots, new)))
+            self.save_settings(node_settings.changed(self.settings, roots=roots.united(self.settings.roots, new)))
 
     def remove(self, path: str | Path) -> None:
         """Stops searching a folder, and erases what index, log and memory have of it, down to the bytes."""
         with self.reading() as reader:
+            self.check_settings()
             root, known = roots.absolute(path), self.settings.roots
             if root not in known:
                 raise InputError(f"{root}: is not searched by itself; there are {', '.join(known) or 'no folders'}")
             documents = [] if reader is None else reader.store.documents(reader.store.documents_of(root))
-            self.save_settings(msgspec.structs.replace(self.settings, roots=tuple(one for one in known if one != root)))
+            self.save_settings(node_settings.changed(self.settings, roots=[one for one in known if one != root]))
             self._remove_from_index()
             keys = [root, *map(ranking.key_of, documents)]
             erasure.scrub(self.log, keys, folders=[root])
@@ -123,6 +140,8 @@ class Node:
         with self._lock:
             changed = msgspec.structs.replace(self.settings, exclude=roots.united(self.settings.exclude, rules))
             checked = Rules(changed, self.places)
+            changed = node_settings.changed(self.settings, exclude=roots.united(self.settings.exclude, rules))
+            checked = Rules(changed)
             self.save_settings(changed)
             self._remove_from_index()
             keys = self.log.document_keys()
@@ -132,6 +151,7 @@ class Node:
 
     def index(self) -> Iterator[Progress]:
         """Brings the index up to date, and yields how far it is; searching goes on meanwhile."""
+        self.check_settings()
         yield from indexing.index(self.places, self.settings)
         erasure.prune(self.log, time.time())
 
@@ -166,7 +186,7 @@ class Node:
             erasure.empty_journal(self.log)
             for file in [*self.places.config.iterdir(), *self.places.data.glob("*.json")]:
                 file.unlink()
-            self.settings = Settings()
+            self.settings, self.problem = Settings(), None
 
     # ---- searching
 
@@ -314,25 +334,43 @@ class Node:
         current = learning.serving(self.log).current
         transfer.write(Path(path), self.settings, self.log.uses(), current if current.version else None)
 
-    def import_(self, path: str | Path, moved: Mapping[str, str] | None = None) -> Imported:
-        """Reads such a file; `moved` names folders that have another path here. All or nothing."""
-        found = transfer.read(Path(path), moved)
+    def read_export(self, path: str | Path, moved: Mapping[str, str] | None = None) -> transfer.Content:
+        """The checked content of such a file, for `import_`; `moved` names folders that have another path here."""
+        return transfer.read(Path(path), moved)
+
+    def import_(
+        self, content: transfer.Content, *, roots: Collection[str] = (), parts: Collection[str] = PARTS
+    ) -> Imported:
+        """Takes over parts of an export, and those of its roots that are named. All or nothing; nothing that the person
+        chose becomes less strict."""
+        unknown = [part for part in parts if part not in PARTS]
+        if unknown or not parts:
+            raise InputError(f"{', '.join(unknown) or 'nothing'}: no part of an export; there are {', '.join(PARTS)}")
         with self._lock:
+            self.check_settings()
             before = self.settings
-            with self.log.transaction():
-                self.log.remember(found.uses)
-                if found.weights is not None:
-                    learning.adopt(self.log, found.weights)
-                self.save_settings(msgspec.structs.replace(found.settings, allow=before.allow))
-        return Imported(len(found.uses), len(found.settings.roots), found.weights is not None, found.not_taken)
+            other = content.settings if "settings" in parts else before
+            settings, kept = transfer.joined(before, other, roots)
+            uses = content.uses if "memory" in parts and before.memory else []
+            weights = content.weights if "weights" in parts else None
+            file = self.places.settings_file
+            replacing = node_settings.replacing(file, settings) if settings != before else nullcontext()
+            with replacing, self.log.transaction():
+                self.log.remember(uses)
+                if weights is not None:
+                    learning.adopt(self.log, weights)
+            self.settings = settings
+        added = [len(getattr(settings, name)) - len(getattr(before, name)) for name in ("roots", "exclude")]
+        not_taken = content.not_taken if "settings" in parts else ()
+        return Imported(len(uses), added[0], added[1], weights is not None, not_taken, kept)
 
     # ---- settings and index
 
     def save_settings(self, settings: Settings) -> None:
         """Stores settings; `remove` and `exclude` also erase what they take out of the index."""
         with self._lock:
+            self.check_settings()
             node_settings.save(self.places.settings_file, settings)
-            self.places.settings_file.chmod(0o600)
             self.settings = settings
 
     @contextmanager

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from foltr.node.memory import Remembered
-from foltr.node.query import Query, parse
+from foltr.node.query import MAX_WORDS, Query, parse
 from foltr.node.ranking import NAMES, Page, Ranking
 from foltr.node.reader import Reader
 from foltr.node.reasons import Opened, reason
@@ -37,7 +37,7 @@ def words_to_mark(store: Store, query: Query, ranking: Ranking) -> Matcher:
 
 def _wanted(query: Query, language: TextAnalysis, weight: dict[str, float]) -> Sequence[Wanted]:
     text = " ".join(clause.text for group in query.positive for clause in group)
-    words = dict.fromkeys(analysis.query_words(text, language, prefix=query.prefix))
+    words = dict.fromkeys(analysis.query_words(text, language, prefix=query.prefix)[:MAX_WORDS])
     return [
         Wanted(
             word.stems,

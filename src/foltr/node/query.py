@@ -20,6 +20,7 @@ from typing import NamedTuple
 FIELDS = ("path", "type", "from", "to", "subject", "before", "after")
 MAX_CHARACTERS = 2_000  # of a query; the rest is not read
 MAX_CLAUSES = 50
+MAX_WORDS = 100  # that are searched for; a clause without spaces may have a thousand
 
 _TOKEN = re.compile(
     r'(?P<minus>-(?=[\w"]))?(?:(?P<field>[A-Za-z]+):(?=[^\s"]|"[^"]*"))?(?:"(?P<quoted>[^"]*)"|(?P<bare>[^\s"]+)|")'

@@ -19,6 +19,7 @@ from foltr.text.fields import FIELDS
 from foltr.types import Array
 
 FEW = 3
+_MAX_RESPELT = 50  # words of a query that may be typing errors: nearest words are looked for in the whole vocabulary
 _LOOSE = ((3, 1), (6, 2))  # letters, edits: for a suggestion when nothing at all is found
 
 
@@ -51,14 +52,14 @@ def rank_with_spelling(reader: Reader, query: Query, context: Context) -> Rankin
 def _rare_words(reader: Reader, query: Query) -> list[Rare]:
     """Plain words of the query, as typed, that fewer than FEW documents have; a beginning counts with all its words."""
     clauses = [clause for group in query.groups for clause in group if clause.plain]
+    unfinished = len(clauses) - 1 if query.prefix else -1
+    tokens = [(token, place == unfinished) for place, one in enumerate(clauses) for token in analysis.tokens(one.text)]
     found = []
-    for place, clause in enumerate(clauses):
-        prefix = query.prefix and place == len(clauses) - 1
-        for token in analysis.tokens(clause.text):
-            words = analysis.words_of(token)
-            terms = reader.store.query_text(token, prefix=prefix).terms if len(words) == 1 else ()
-            if len(terms) == 1 and terms[0].document_frequency < FEW:
-                found.append(Rare(words[0], terms[0].document_frequency, terms[0].words))
+    for token, prefix in tokens[:_MAX_RESPELT]:
+        words = analysis.words_of(token)
+        terms = reader.store.query_text(token, prefix=prefix).terms if len(words) == 1 else ()
+        if len(terms) == 1 and terms[0].document_frequency < FEW:
+            found.append(Rare(words[0], terms[0].document_frequency, terms[0].words))
     return found
 
 

@@ -20,7 +20,6 @@ from functools import lru_cache
 from pathlib import PurePath
 from typing import NamedTuple
 
-from foltr.errors import SpecError
 from foltr.node import ignore
 from foltr.node.places import Places, identities
 from foltr.node.settings import Settings
@@ -124,7 +123,6 @@ class Rules:
         self._inside = {file: group for file, group in _INSIDE.items() if group not in switched_off}
         self._beside = {} if "build output" in switched_off else _BESIDE
         self._deliveries = "caches" not in switched_off
-        _check(settings)
 
     def enter(self, root: str) -> "FolderRules":
         """The rules at a root."""
@@ -275,12 +273,6 @@ def _is_glob(pattern: str) -> bool:
 
 def _any_of(globs: list[str]) -> re.Pattern[str]:
     return re.compile("|".join(map(fnmatch.translate, globs)) or r"(?!)", re.DOTALL)
-
-
-def _check(settings: Settings) -> None:
-    for text in (*settings.exclude, *settings.allow):
-        if "\n" in text:
-            raise SpecError(f"settings: the pattern {text!r} has a line break; write one pattern an entry")
 
 
 def _listing(folder: str) -> frozenset[str]:

@@ -4,18 +4,69 @@
     exclude = ["*.log", "/drafts/"]          # gitignore syntax, relative to every root
     allow = ["hidden folders"]               # groups of default rules that are switched off
 
-Unknown keys are refused with the list of the right ones, so that a misspelt exclusion never goes unnoticed.
+Every way in has the same checks: the file, the form of the page, commands, and an export of another machine. Unknown
+keys are refused with the list of the right ones, so that a misspelt exclusion never goes unnoticed; numbers have bounds,
+so that no file can switch a limit off by a large one.
 """
 
 import json
+import os
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from foltr.atomic import write_text
+from foltr.atomic import atomic_write
 from foltr.errors import SpecError
+from foltr.node.places import private_file
+from foltr.text.analysis import LANGUAGES
+
+RANGES: dict[str, tuple[float, float]] = {
+    "workers": (1, 64),
+    "retention_days": (1, 36_500),
+    "limits.file_mb": (1, 4_096),
+    "limits.seconds": (0.1, 3_600),
+    "limits.memory_mb": (128, 65_536),
+    "limits.words": (1, 10_000_000),
+}
+_MAX_ENTRIES = 5_000  # of a list
+_MAX_PATH = 4_096  # bytes
+_MAX_PATTERN = 1_024  # characters: rules do not read longer ones
+
+
+def _check_range(key: str, value: float) -> None:
+    low, high = RANGES[key]
+    if not low <= value <= high:
+        raise ValueError(f"{key} = {value}: must be between {low:,} and {high:,}; correct it, or leave it out")
+
+
+def _check_root(root: str) -> None:
+    try:
+        encoded = root.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ValueError(f"roots: {_short(root)} is no UTF-8; write a folder above it") from None
+    if not Path(root).is_absolute():
+        raise ValueError(f"roots: {_short(root)} is relative; write the whole path")
+    if len(encoded) >= _MAX_PATH or "\0" in root or ".." in Path(root).parts:
+        raise ValueError(f"roots: {_short(root)} is no path of a folder; write it without `..`")
+
+
+def _check_pattern(key: str, pattern: str) -> None:
+    if any(sign in pattern for sign in "\n\r\0"):
+        raise ValueError(f"{key}: the pattern {_short(pattern)} has a line break; write one pattern an entry")
+    if len(pattern) > _MAX_PATTERN:
+        raise ValueError(f"{key}: the pattern {_short(pattern)} is too long; write at most {_MAX_PATTERN} characters")
+    try:
+        pattern.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ValueError(f"{key}: the pattern {_short(pattern)} is no UTF-8; write `?` for such letters") from None
+
+
+def _short(text: str) -> str:
+    return ascii(text if len(text) <= 80 else text[:80] + "...")
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -28,8 +79,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         for name in ("file_mb", "seconds", "memory_mb", "words"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"limits.{name} = {getattr(self, name)}: must be above 0")
+            _check_range(f"limits.{name}", getattr(self, name))
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -46,13 +96,21 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limits: Limits = Limits()
 
     def __post_init__(self) -> None:
-        if not 1 <= self.workers <= 64:
-            raise ValueError(f"workers = {self.workers}: must be between 1 and 64")
-        if self.retention_days < 1:
-            raise ValueError(f"retention_days = {self.retention_days}: must be at least 1")
+        for name in ("workers", "retention_days"):
+            _check_range(name, getattr(self, name))
+        if self.language not in LANGUAGES:
+            raise ValueError(f"language = {_short(self.language)}: is unknown; there are {', '.join(LANGUAGES)}")
+        for name in ("roots", "exclude", "allow"):
+            if len(getattr(self, name)) > _MAX_ENTRIES:
+                raise ValueError(f"{name}: {len(getattr(self, name)):,} entries; write at most {_MAX_ENTRIES:,}")
         for root in self.roots:
-            if not Path(root).is_absolute():
-                raise ValueError(f"roots: {root!r} is relative; write the whole path")
+            _check_root(root)
+        for name in ("exclude", "allow"):
+            for pattern in getattr(self, name):
+                _check_pattern(name, pattern)
+
+
+STRICTEST = Settings(learning=False, memory=False)  # for searching while the person's own cannot be read
 
 
 def load(path: Path) -> Settings:
@@ -61,8 +119,10 @@ def load(path: Path) -> Settings:
         content = tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         return Settings()
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise SpecError(f"{path}: is not valid TOML ({problem}); correct it or delete it for the defaults") from None
+    except OSError as problem:
+        raise SpecError(f"{path}: cannot be read ({problem.strerror}); correct it or choose another home") from None
     return parse(content, str(path))
 
 
@@ -74,18 +134,35 @@ def parse(content: dict[str, Any], place: str = "settings") -> Settings:
         _refuse_unknown(limits, Limits, place, "limits.")
     try:
         return msgspec.convert(content, Settings)
-    except msgspec.ValidationError as problem:
+    except (msgspec.ValidationError, ValueError, OverflowError) as problem:
         raise SpecError(f"{place}: {problem}") from None
+
+
+def changed(settings: Settings, **values: Any) -> Settings:
+    """Settings with other values, after all checks."""
+    return parse({**msgspec.to_builtins(settings), **values})
 
 
 def save(path: Path, settings: Settings) -> None:
     """Writes the settings that differ from the defaults."""
+    with replacing(path, settings):
+        pass
+
+
+@contextmanager
+def replacing(path: Path, settings: Settings) -> Iterator[None]:
+    """Replaces the file when it is left; before, the new content is on the disk already, and an error leaves the old."""
     content = _differences(settings, Settings())
     limits = content.pop("limits", None)
     lines = [f"{key} = {_toml(value)}" for key, value in content.items()]
     if limits:
         lines += ["", "[limits]", *(f"{key} = {_toml(value)}" for key, value in limits.items())]
-    write_text(path, "\n".join(lines) + "\n", instead="another home (FOLTR_NODE_HOME)")
+    with atomic_write(path, instead="another home (FOLTR_NODE_HOME)") as temporary:
+        with private_file(temporary).open("w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        yield
 
 
 def _differences(settings: msgspec.Struct, defaults: msgspec.Struct) -> dict[str, Any]:
@@ -100,7 +177,7 @@ def _refuse_unknown(content: dict[str, Any], struct: type[msgspec.Struct], place
     unknown = [key for key in content if key not in struct.__struct_fields__]
     if unknown:
         right = ", ".join(prefix + name for name in struct.__struct_fields__)
-        raise SpecError(f"{place}: no key {prefix}{unknown[0]}; there are {right}")
+        raise SpecError(f"{place}: no key {prefix}{_short(str(unknown[0]))[1:-1]}; there are {right}")
 
 
 def _toml(value: Any) -> str:

@@ -11,6 +11,8 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from foltr.text.normalization import normalize
+
 WIDTH = 200  # characters of a passage
 _CHUNK = 60_000  # characters searched at a time
 _MAX_CHUNKS = 10
@@ -56,6 +58,9 @@ class Matcher(NamedTuple):
 
     terms: tuple[Wanted, ...]
     heads: tuple[str, ...]  # what every word of a term begins with
+    by_stem: dict[str, int]  # stem -> the first term that has it
+    beginnings: tuple[str, ...]  # of the terms that may go on
+    unspaced: tuple[tuple[str, int], ...]  # texts in scripts without spaces, with their term
     stem: Stem
     fold: Fold
     known: dict[str, int | None]  # word -> its term
@@ -64,7 +69,11 @@ class Matcher(NamedTuple):
 
 def matcher(terms: Sequence[Wanted], *, stem: Stem, fold: Fold) -> Matcher:
     heads = {_head(stem) for one in terms for stem in (*one.stems, one.beginning) if stem}
-    return Matcher(tuple(terms), tuple(sorted(heads)), stem, fold, {}, {})
+    by_stem = {stem: number for number, one in reversed(list(enumerate(terms))) for stem in one.stems}
+    beginnings = tuple(one.beginning for one in terms if one.beginning)
+    texts = ((text, number) for number, one in enumerate(terms) for text in {*one.stems, one.beginning})
+    unspaced = tuple((text, number) for text, number in texts if _UNSPACED.match(text))
+    return Matcher(tuple(terms), tuple(sorted(heads)), by_stem, beginnings, unspaced, stem, fold, {}, {})
 
 
 def best_snippet(text: str, words: Matcher, *, width: int = WIDTH) -> Snippet:
@@ -98,7 +107,7 @@ def find_hits(text: str, words: Matcher) -> list[Hit]:
 
 def printable(text: str) -> str:
     """Text for one line: whitespace as single spaces, nothing that is not printed as itself."""
-    one_line = " ".join(unicodedata.normalize("NFC", text).split())
+    one_line = " ".join(normalize("NFC", text).split())
     if one_line.isascii() and one_line.isprintable():
         return one_line
     marks, letters = 0, []
@@ -128,7 +137,7 @@ def _chunks(text: str) -> Iterator[str]:
         if start and number * _CHUNK >= len(text):
             return
         chunk = text[start : (number + 1) * _CHUNK]
-        yield chunk if chunk.isascii() else unicodedata.normalize("NFC", chunk)
+        yield normalize("NFC", chunk)
 
 
 def _lowered(text: str) -> str:
@@ -204,11 +213,13 @@ def _folded_hits(run: re.Match[str], words: Matcher) -> Iterator[Hit]:
     folded = words.fold(run[0])
     if len(folded) != len(run[0]):
         return
-    for number, one in enumerate(words.terms):
-        for text in {*one.stems, one.beginning}:
-            if _UNSPACED.match(text):
-                starts = (run.start() + found.start() for found in re.finditer(re.escape(text), folded))
-                yield from (Hit(start, start + len(text), number) for start in starts)
+    for text, number in words.unspaced:
+        at = folded.find(text)
+        for _ in range(_MAX_HITS):
+            if at < 0:
+                break
+            yield Hit(run.start() + at, run.start() + at + len(text), number)
+            at = folded.find(text, at + len(text))
 
 
 def _term_of(word: str, words: Matcher) -> int | None:
@@ -219,10 +230,11 @@ def _term_of(word: str, words: Matcher) -> int | None:
 
 def _computed_term(word: str, words: Matcher) -> int | None:
     stem, folded = words.stem(word), words.fold(word)
-    for number, one in enumerate(words.terms):
-        if stem in one.stems or (one.beginning and folded.startswith(one.beginning)):
-            return number
-    return None
+    found = words.by_stem.get(stem)
+    if folded.startswith(words.beginnings):
+        begun = (number for number, one in enumerate(words.terms) if one.beginning and folded.startswith(one.beginning))
+        found = min(next(begun), len(words.terms) if found is None else found)
+    return found
 
 
 def _best_window(hits: list[Hit], words: Matcher, width: int) -> tuple[float, int]:
@@ -239,7 +251,8 @@ def _best_window(hits: list[Hit], words: Matcher, width: int) -> tuple[float, in
             present &= ~(1 << left) if not counts[left] else -1
             first += 1
         if present not in worths:
-            worths[present] = sum(one.weight for term, one in enumerate(words.terms) if present >> term & 1)
+            terms = sorted({inside.term for inside in hits[first : place + 1]})
+            worths[present] = sum(words.terms[term].weight for term in terms)
         worth = worths[present] + 1e-3 * min(place - first + 1, 10)
         if worth > best:
             best, start = worth, hits[first].start

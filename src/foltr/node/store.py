@@ -15,6 +15,7 @@ import numpy as np
 
 from foltr.errors import StorageError
 from foltr.node import schema, sequences, vocabulary
+from foltr.node.query import MAX_WORDS
 from foltr.node.statistics import Statistics
 from foltr.text import analysis as text_analysis
 from foltr.text.analysis import TextAnalysis
@@ -92,7 +93,8 @@ class Store:
         """The terms of a query with their statistics. With `prefix` the last word may be unfinished."""
         self.refresh()
         collection = self.collection()
-        distinct, order = text_analysis.by_term(text_analysis.query_words(text, self.analysis, prefix=prefix))
+        words = text_analysis.query_words(text, self.analysis, prefix=prefix)[:MAX_WORDS]
+        distinct, order = text_analysis.by_term(words)
         terms = tuple(self._known_term(tuple(forms), collection) for forms in distinct)
         return QueryText(terms, np.array(order, np.int64), text_analysis.fold(text))
 

@@ -1,13 +1,18 @@
 """Settings, memory and weights as one JSON file, to move them to another machine.
 
 A file that comes from elsewhere is checked as a whole before anything is written: sizes, types, finite numbers, known
-features, absolute paths. What would weaken the exclusion of secrets (`allow`) is not taken over, and the log of
-displayed lists does not travel: it stays on the machine on which it was recorded.
+features, absolute paths. It can make a node stricter, never less strict:
+
+- folders to search are taken over one by one, where the person says so
+- exclusions are added before the person's own, which go on to decide; inclusions (`!pattern`) and `allow` stay behind
+- of limits, retention and switches the stricter value stays: the file's or the person's own
+
+The log of displayed lists does not travel: it stays on the machine on which it was recorded.
 """
 
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -20,12 +25,15 @@ from foltr.node import settings as node_settings
 from foltr.node.learning import Weights
 from foltr.node.memory import Use, document_key, split_key
 from foltr.node.places import private_file
-from foltr.node.settings import Settings
+from foltr.node.roots import united
+from foltr.node.settings import Limits, Settings
+from foltr.text.analysis import stemmer
 
 FORMAT = "foltr-node"
 _MAX_BYTES = 64_000_000
 _MAX_USES = 200_000
 _MAX_TEXT = 4_096  # characters of a path or a query
+_STRICTER = ("workers", "retention_days", "on_battery", "exploration", "learning", "memory")  # the smaller one stays
 
 
 class Choice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -47,10 +55,17 @@ class Export(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Content(NamedTuple):
     """What a file brings, checked."""
 
-    settings: Settings  # without `allow`
+    settings: Settings  # without `allow` and without inclusions
     uses: list[Use]  # in the order of time
     weights: Weights | None
-    not_taken: tuple[str, ...]  # what `allow` had
+    not_taken: tuple[str, ...]  # what `allow` had, and inclusions
+
+
+class Joined(NamedTuple):
+    """The person's settings after an import."""
+
+    settings: Settings
+    kept: tuple[str, ...]  # own values that are stricter than those of the file
 
 
 def write(path: Path, settings: Settings, uses: list[Use], weights: Weights | None) -> None:
@@ -79,14 +94,49 @@ def read(path: Path, moved: Mapping[str, str] | None = None) -> Content:
         raise DataError(f"{path}: {len(found.memory):,} choices; at most {_MAX_USES:,} are read")
     for number, one in enumerate(found.memory):
         _check_choice(path, number, one)
-    content = {**found.settings, "allow": ()}
-    content["roots"] = tuple(_moved(one, moved or {}) for one in _roots(path, found.settings))
-    settings = node_settings.parse(msgspec.to_builtins(content), f"{path}: settings")
-    uses = [Use(one.typed, document_key(_moved(one.path, moved or {}), one.part), one.time) for one in found.memory]
+    settings, not_taken = _settings(path, found.settings, moved or {})
+    now = time.time()
+    uses = [
+        Use(
+            one.typed, document_key(_moved(one.path, moved or {}), one.part), min(one.time, now)
+        )  # later: never forgotten
+        for one in found.memory
+    ]
     weights = None
     if found.weights is not None:
         weights = learning.parse_weights(msgspec.json.encode(found.weights), where=f"{path}: weights")
-    return Content(settings, sorted(uses, key=lambda use: use.time), weights, _allowed(found.settings))
+    return Content(settings, sorted(uses, key=lambda use: use.time), weights, not_taken)
+
+
+def joined(own: Settings, other: Settings, roots: Collection[str]) -> Joined:
+    """The person's settings with those of a file, as far as they are no less strict, and with some of its roots."""
+    limits = {name: min(getattr(own.limits, name), getattr(other.limits, name)) for name in Limits.__struct_fields__}
+    settings = node_settings.changed(
+        own,
+        roots=united(own.roots, (root for root in other.roots if root in roots)),
+        exclude=united([one for one in other.exclude if one not in own.exclude], own.exclude),
+        language=other.language,
+        **{name: min(getattr(own, name), getattr(other, name)) for name in _STRICTER},
+        limits=limits,
+    )
+    kept = [f"{name} = {_word(getattr(own, name))}" for name in _STRICTER if getattr(own, name) < getattr(other, name)]
+    kept += [f"limits.{name} = {limits[name]}" for name in limits if limits[name] < getattr(other.limits, name)]
+    return Joined(settings, tuple(kept))
+
+
+def _settings(path: Path, content: Mapping[str, Any], moved: Mapping[str, str]) -> tuple[Settings, tuple[str, ...]]:
+    """Checked settings of a file, and what is never taken over: `allow`, and patterns that include."""
+    place = f"{path}: settings"
+    found = node_settings.parse({**content, "roots": _roots(path, content)}, place)
+    stemmer(found.language)  # an error where its package is not installed
+    inclusions = tuple(one for one in found.exclude if one.startswith("!"))
+    taken = {
+        **msgspec.to_builtins(found),
+        "allow": (),
+        "exclude": tuple(one for one in found.exclude if one not in inclusions),
+        "roots": tuple(dict.fromkeys(_moved(one, moved) for one in found.roots)),
+    }
+    return node_settings.parse(taken, place), (*found.allow, *inclusions)
 
 
 def _decoded(path: Path) -> Export:
@@ -119,9 +169,8 @@ def _roots(path: Path, settings: Mapping[str, Any]) -> list[str]:
     return roots
 
 
-def _allowed(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    allowed = settings.get("allow", [])
-    return tuple(str(one) for one in allowed) if isinstance(allowed, list) else ()
+def _word(value: Any) -> str:
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else f"{value}"
 
 
 def _moved(path: str, moved: Mapping[str, str]) -> str:

@@ -9,10 +9,11 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
+from foltr.text.normalization import normalize
+
 LONGEST = 64  # characters of a word: longer ones are data, and nobody types them
-_STACKED = 30  # marks on a letter, as in Unicode's stream-safe format
 _ASCII_TOKEN = re.compile(r"\w+(?:(?:'|(?<=\d)\.(?=\d))\w+)*", re.ASCII)
-_POINTED = re.compile(r"(\d+(?:\.\d+)+)")
+_POINTED = re.compile(r"((?<!\d)\d++(?:\.\d++)+)")  # tried once a run of digits, not at each digit of it
 _ENDINGS = frozenset(["s", "t", "ll", "re", "ve", "d", "m"])  # after an apostrophe
 _WITHOUT_SPACES = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
@@ -29,7 +30,7 @@ def tokens(text: str) -> list[str]:
     """What `words_of` is asked for: a caller who keeps its own table of tokens pays a look-up for each."""
     if text.isascii():
         return _ASCII_TOKEN.findall(text)
-    return _token_pattern().findall(_normal(text))
+    return _token_pattern().findall(normalize("NFKC", text))
 
 
 @lru_cache(maxsize=1)
@@ -47,40 +48,19 @@ def _joins(character: str) -> bool:
     return unicodedata.category(character) in ("Mn", "Mc", "Me", "Cf")
 
 
-def _normal(text: str) -> str:
-    """NFKC of a text in which at most _STACKED marks stand on one letter: sorting a run of n marks takes n^2 steps."""
-    return unicodedata.normalize("NFKC", _stack_pattern().sub(_shorter, text))
-
-
-@lru_cache(maxsize=1)
-def _stack_pattern() -> re.Pattern[str]:
-    marks = "".join(chr(code) for code in range(0x300, 0x10000) if unicodedata.combining(chr(code)))
-    return re.compile(f"(?:[{marks}]|[\U00010000-\U0001ffff]){{{_STACKED},}}")  # above U+FFFF: any character
-
-
-def _shorter(run: re.Match[str]) -> str:
-    letters: list[str] = []
-    stacked = 0
-    for character in run.group():
-        stacked = stacked + 1 if unicodedata.combining(character) else 0
-        if stacked <= _STACKED:
-            letters.append(character)
-    return "".join(letters)
-
-
 def fold_letters(text: str) -> str:
     """Case, accents, widths and invisible characters removed."""
     if text.isascii():
         return text.lower()
     letters: list[str] = []
-    for character in unicodedata.normalize("NFKD", _normal(text).casefold()):
+    for character in normalize("NFKD", normalize("NFKC", text).casefold()):
         if _is_accent(character):
             if not (letters and letters[-1] + character in _LETTERS_OF_THEIR_OWN):
                 continue
         elif unicodedata.category(character) == "Cf" or character == "\u0640":
             continue
         letters.append(str(unicodedata.decimal(character)) if character.isdecimal() else character)
-    return unicodedata.normalize("NFKC", "".join(letters)).translate(_PLAIN_LETTERS)
+    return normalize("NFKC", "".join(letters)).translate(_PLAIN_LETTERS)
 
 
 def _is_accent(character: str) -> bool:

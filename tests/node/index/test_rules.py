@@ -83,7 +83,7 @@ def test_rules_of_the_settings_come_first(tmp_path):
     assert verdict(tmp_path, "a.log", exclude=("*.log",)) == "settings, exclude: *.log"
     assert verdict(tmp_path, "old/a.txt", exclude=("/old/",)) == "settings, exclude: /old/"
     with pytest.raises(SpecError, match="line break"):
-        Rules(Settings(exclude=("a\nb",)))
+        node_settings.changed(Settings(), exclude=("a\nb",))
 
 
 def test_a_root_in_a_secret_folder_is_refused_also_through_a_link(tmp_path):

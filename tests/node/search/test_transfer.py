@@ -19,8 +19,8 @@ def exported(node, tmp_path):
 def test_memory_moves_to_another_machine(exported, tmp_path, library):
     before = json.loads(exported.read_text())
     with foltr.node.open(tmp_path / "other") as other:
-        found = other.import_(exported)
-        assert found.choices == 1
+        content = other.read_export(exported)
+        assert other.import_(content, roots=content.settings.roots).choices == 1
         list(other.index())
         first = other.search("thread w").rows[0]
     assert first.remembered
@@ -31,7 +31,8 @@ def test_memory_moves_to_another_machine(exported, tmp_path, library):
 def test_folders_may_have_another_path(exported, tmp_path, library):
     (tmp_path / "moved").symlink_to(library / "docs")
     with foltr.node.open(tmp_path / "other") as other:
-        other.import_(exported, {str(library / "docs"): str(tmp_path / "moved")})
+        content = other.read_export(exported, {str(library / "docs"): str(tmp_path / "moved")})
+        other.import_(content, roots=content.settings.roots)
         assert other.settings.roots == (str(tmp_path / "moved"),)
 
 
@@ -40,7 +41,7 @@ def test_switched_off_exclusions_are_not_taken_over(node, exported, tmp_path):
     content["settings"]["allow"] = ["secrets"]
     exported.write_text(json.dumps(content))
     with foltr.node.open(tmp_path / "other") as other:
-        assert other.import_(exported).not_taken == ("secrets",)
+        assert other.import_(other.read_export(exported)).not_taken == ("secrets",)
         assert other.settings.allow == ()
 
 
@@ -88,7 +89,7 @@ def test_a_hostile_file_is_refused_and_changes_nothing(name, exported, tmp_path)
     exported.write_text(content if isinstance(content, str) else json.dumps(content))
     with foltr.node.open(tmp_path / "other") as other:
         with pytest.raises(FoltrError, match=r"export\.json"):
-            other.import_(exported)
+            other.import_(other.read_export(exported))
         assert other.settings == type(other.settings)()
         assert other.log.uses() == []
         assert other.versions() == []
@@ -100,5 +101,5 @@ def test_learned_weights_move(node, tmp_path, exported):
     content["weights"] = weights(2.5)
     exported.write_text(json.dumps(content))
     with foltr.node.open(tmp_path / "other") as other:
-        assert other.import_(exported).weights
+        assert other.import_(other.read_export(exported)).weights
         assert other.versions()[0].weights.features[0].weight == 2.5

@@ -61,7 +61,7 @@ PASSWORD_DATABASES = (b"\x03\xd9\xa2\x9a", b"PWS3")  # KeePass, Password Safe
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\b\x1b")) + b"\x7f"
 _HEADER = re.compile(rb"(?im)^(received|return-path|delivered-to|message-id|date|from|to|cc|subject|mime-version|"
                      rb"content-type|x-[a-z-]+|reply-to|sender|list-[a-z]+|dkim-signature):[ \t]")  # fmt: skip
-_POSTMARK = re.compile(rb"From [^\r\n]*\d\d:\d\d[^\r\n]*\r?\n[!-9;-~]+:")  # first line of a message in an mbox
+_POSTMARK = re.compile(rb"From [^\r\n]*\d\d:\d\d[^\r\n]*+\r?\n[!-9;-~]++:")  # first line of a message in an mbox
 _ROFF = re.compile(rb"(?m)^[.'](?:TH|Dd|SH|Sh|so|mso)[ \t]")
 _SECTION = re.compile(r"\.[0-9][a-z]*(?:\.gz)?$")
 _MARKUP = re.compile(rb"(?is)^\s*(?:<\?xml[^>]*>\s*)?(?>(?:<!--.*?-->\s*)*+)<(?:!doctype\s+html|html|head|body)[\s>]")

@@ -18,6 +18,18 @@ _CHARSET = re.compile(rb"(?i)<(?:meta|\?xml)[^>]{0,300}?(?:charset|encoding)\s*=
 _INVISIBLE = ["script", "style", "template", "svg", "object", "noscript"]
 _TITLE = re.compile(r"(?i)^(?:title|index|untitled.*|no title|document)?$")  # says nothing
 
+# The parser looks through all open elements at many tags, and through all attributes of an element at each of them,
+# hence in quadratic time. Pages beyond these bounds are read without it.
+_DEPTH = 5_000  # elements in elements
+_ATTRIBUTES = 5_000  # of an element
+_BLOCK = 10_000  # bytes: fewer than _ATTRIBUTES attributes have
+_ELEMENT = re.compile(rb"<(/?)([a-zA-Z][a-zA-Z0-9:-]{0,30})")
+_NEVER_DEEP = frozenset(
+    b"p li dt dd option optgroup tr td th tbody thead tfoot colgroup html head body area base basefont bgsound br "
+    b"col command embed frame hr image img input keygen link meta param source track wbr".split()
+)  # elements that need no closing tag
+_TAG = re.compile(rb"<[^<>]*+>")
+
 
 def html_document(data: bytes, limits: Limits, kind: str = "html") -> ExtractedDocument:
     """A page as a document; its title is <title>, or the first heading."""
@@ -40,12 +52,49 @@ def decoded_page(data: bytes) -> bytes:
 
 
 def html_text(page: bytes) -> tuple[str, str]:
-    """Title and visible text of a page in UTF-8."""
+    """Title and visible text of a page in UTF-8; of a forged one, all text between tags."""
+    if _is_too_deep(page) or _has_huge_tag(page):
+        return "", clean(" ".join(_TAG.sub(b" ", page).decode("utf-8", "replace").split()))
     tree: Any = LexborHTMLParser(_BLOCKS.sub(b" <", page))
     tree.strip_tags(_INVISIBLE)
     body = tree.body
     text = body.text() if body is not None else tree.root.text() if tree.root is not None else ""
     return _title(tree), clean(" ".join(text.split()))
+
+
+def _is_too_deep(page: bytes) -> bool:
+    """Whether more than _DEPTH elements are open at once, by counting opening and closing tags of each name."""
+    tags = page.count(b"<")
+    if tags <= _DEPTH or tags - page.count(b"</") <= _DEPTH:
+        return False
+    depth, opened = 0, dict[bytes, int]()
+    for closing, raw_name in _ELEMENT.findall(page):
+        name = raw_name.lower()
+        if name in _NEVER_DEEP:
+            continue
+        if not closing:
+            opened[name] = opened.get(name, 0) + 1
+            depth += 1
+        elif opened.get(name):
+            opened[name] -= 1
+            depth -= 1
+        if depth > _DEPTH:
+            return True
+    return False
+
+
+def _has_huge_tag(page: bytes) -> bool:
+    """Whether an element has more than _ATTRIBUTES attributes. Only around blocks without a closing bracket there may be
+    one, and ordinary pages have few: large pictures as text in an attribute, which are one piece."""
+    last = 0  # everything before it has been looked at
+    for block in range(0, len(page) - _BLOCK + 1, _BLOCK):
+        if block >= last and page.find(b">", block, block + _BLOCK) < 0:
+            begin, closing = page.rfind(b">", last, block) + 1 or last, page.find(b">", block)
+            last = closing if closing >= 0 else len(page)
+            tag = _ELEMENT.search(page, begin, last)
+            if tag and len(page[tag.start() : last].split(maxsplit=_ATTRIBUTES + 1)) > _ATTRIBUTES:
+                return True
+    return False
 
 
 def _title(tree: Any) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from email.errors import HeaderParseError
 from email.message import Message
 from email.parser import BytesParser
-from email.policy import compat32
+from email.policy import Compat32
 
 from foltr.node.extract.files import ReceivedFile
 from foltr.node.extract.html import decoded_page, html_text
@@ -27,7 +27,16 @@ _DELETED = re.compile(rb"(?m)^X-Mozilla-Status: [0-9A-Fa-f]{3}[89A-Fa-f]\r?$")  
 _HEADER_LENGTH = 4000
 _DEPTH = 10  # of parts in parts
 
-_parser = BytesParser(policy=compat32)
+
+class _ShortHeaders(Compat32):
+    """Cuts every header where it is parsed: `email` reads parameters and encoded words in quadratic time."""
+
+    def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
+        name, value = super().header_source_parse(sourcelines)
+        return name, value[:_HEADER_LENGTH]
+
+
+_parser = BytesParser(policy=_ShortHeaders())
 
 
 def mail_document(data: bytes, limits: Limits) -> ExtractedDocument:
@@ -100,8 +109,8 @@ def _parsed(data: bytes, limits: Limits) -> tuple[Message, bool]:
     if data.startswith((b"From ", b">From ")):
         data = data.partition(b"\n")[2]
     boundaries = set(_BOUNDARY.findall(data))
-    parts = sum(data.count(b"--" + boundary) for boundary in list(boundaries)[: limits.mime_parts + 1])
-    if len(boundaries) <= limits.mime_parts // 4 and parts <= limits.mime_parts * 2:
+    few = len(boundaries) <= limits.mime_parts // 4
+    if few and sum(data.count(b"--" + boundary) for boundary in boundaries) <= limits.mime_parts * 2:
         try:
             return _parser.parsebytes(data), True
         except RecursionError:

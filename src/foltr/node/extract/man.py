@@ -5,14 +5,17 @@ import re
 from foltr.node.extract.plain import decode, one_line
 from foltr.node.extract.records import ExtractedDocument, Limits, Refused
 
-_COMMENT = re.compile(r'(?m)^[.\'][ \t]*\\["#].*\n|[ \t]*\\".*$')
-_DEFINITION = re.compile(r"(?m)^[.'][ \t]*(?:de1?|am1?|ig)\b[^\n]*\n(?:(?!\.\.[ \t]*$)[^\n]*\n){0,2000}?\.\.[ \t]*$")
+_COMMENT = re.compile(r'(?m)^[.\'][ \t]*\\["#].*\n|(?<![ \t])[ \t]*+\\".*$')
+_DEFINITION = re.compile(r"(?m)^[.'][ \t]*(?:de1?|am1?|ig)\b[^\n]*\n")
+_DEFINITION_END = re.compile(r"(?m)^\.\.[ \t]*$")
+_DEFINITION_LINES = 2_000  # a longer one is text
 _REQUEST = re.compile(r"(?m)^[.'][ \t]*(\w*)[ \t]*(.*)$")
 _ESCAPE = re.compile(
-    r"\\(?:f(?:\(..|\[[^\]\n]*\]|.)|s(?:[+-]?\d{1,2}|\(..|\[[^\]\n]*\])|[nkgMmFY](?:[+-]?\(..|[+-]?\[[^\]\n]*\]|.)|"
-    r"\*(?:\((..)|\[([^\]\n]*)\]|(.))|\((..)|\[([^\]\n]{1,40})\]|[hvwlLDbNoxXZRA]'[^'\n]*'|([^\n]))"
+    r"\\(?:f(?:\(..|\[[^\]\n]{0,200}\]|.)|s(?:[+-]?\d{1,2}|\(..|\[[^\]\n]{0,200}\])|"
+    r"[nkgMmFY](?:[+-]?\(..|[+-]?\[[^\]\n]{0,200}\]|.)|"
+    r"\*(?:\((..)|\[([^\]\n]{0,200})\]|(.))|\((..)|\[([^\]\n]{1,40})\]|[hvwlLDbNoxXZRA]'[^'\n]*'|([^\n]))"
 )
-_SECTION = re.compile(r"(?m)^\.S[hH][ \t]+[^\n]*\n((?:(?!\.S[hHsS]\b)[^\n]*\n){1,12})")
+_SECTION = re.compile(r"(?m)^\.S[hH][ \t]++[^\n]*+\n((?:(?!\.S[hHsS]\b)[^\n]*\n){1,12})")
 _HEADER = re.compile(r'(?m)^\.(?:TH|Dt)[ \t]+"?([^\s"]+)')
 _ELSEWHERE = re.compile(r"\A(?:[.'][ \t]*\\[\"#].*\n|\s)*\.so[ \t]+(\S+)")
 
@@ -61,12 +64,35 @@ def _words(source: str, *, mdoc: bool) -> str:
     if '\\"' in text or "\\#" in text:
         text = _COMMENT.sub("", text)
     if ".de" in text or ".ig" in text or ".am" in text:
-        text = _DEFINITION.sub("", text)
+        text = _without_definitions(text)
     for escape in ("\\fB", "\\fI", "\\fR", "\\fP", "\\f1", "\\f2", "\\f3", "\\&", "\\/", "\\,"):
         text = text.replace(escape, "")
     text = text.replace("\\-", "-")
     text = _REQUEST.sub(_mdoc_arguments if mdoc else _arguments, text)
     return _ESCAPE.sub(_character, text) if "\\" in text else text
+
+
+def _without_definitions(text: str) -> str:
+    """Removes macro definitions: from a `.de` line to the next `..` line. One without an end stays."""
+    kept: list[str] = []
+    last = counted = lines = after = 0  # `lines` from `counted` to `end`
+    end = -1
+    for start in _DEFINITION.finditer(text):
+        if start.start() < last:
+            continue
+        if end < start.end():
+            closing = _DEFINITION_END.search(text, start.end())
+            if closing is None:
+                break
+            end, after = closing.span()
+            lines = text.count("\n", start.end(), end)
+        else:  # the same end as before: no line is counted twice
+            lines -= text.count("\n", counted, start.end())
+        counted = start.end()
+        if lines <= _DEFINITION_LINES:
+            kept.append(text[last : start.start()])
+            last = after
+    return "".join([*kept, text[last:]])
 
 
 def _arguments(request: re.Match[str]) -> str:

@@ -113,7 +113,8 @@ def view_of(node: Node, asked: Asked, results: Results) -> ListView:
     rows = [_row(row, document) for row, document in zip(results.rows, documents, strict=True)]
     query = language.parse(asked.text)
     chosen = [Filter(_name(group), without(query, group)) for group in query.conditions]
-    dropped = [] if rows else [one for one in chosen if search(node, Asked(one.query, limit=1)).rows]
+    few = chosen if not rows and len(chosen) <= _CHOICES else []  # each is a search of its own
+    dropped = [one for one in few if search(node, Asked(one.query, limit=1)).rows]
     shown = len(rows)
     more = min(MOST_ROWS, shown + 10) if shown < min(results.total, MOST_ROWS) else None
     waiting = 0 if rows else _waiting(node)
