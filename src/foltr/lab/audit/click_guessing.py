@@ -125,6 +125,9 @@ PUBLISHED: dict[str, Guess] = {
 }
 
 
+RANDOM_GUESSES = (3, 4)  # S4 Table 4: about as many documents as its attacks guess
+
+
 class GuessQuality(NamedTuple):
     """How good guesses are. Means over messages with a click; precision over those of them with a guess."""
 
@@ -210,6 +213,11 @@ def _numbers(name: str, found: GuessQuality) -> dict[str, float]:
 
 
 def _random(clicks: Array) -> dict[str, float]:
-    """Guessing k documents at random has this precision for every k; its recall is the share guessed."""
+    """Expected numbers of guesses at random: the precision is the same for every number of guesses."""
     nothing = score(clicks, np.zeros_like(clicks))
-    return {"precision, random": nothing.clicked, "messages with a click": nothing.messages}
+    numbers = {"precision, random": nothing.clicked, "messages with a click": nothing.messages}
+    for guesses in RANDOM_GUESSES:
+        share = guesses / clicks.shape[1]
+        numbers[f"recall, random {guesses}"] = share
+        numbers[f"accuracy, random {guesses}"] = share * nothing.clicked + (1 - share) * (1 - nothing.clicked)
+    return numbers
