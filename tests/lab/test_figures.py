@@ -181,7 +181,9 @@ def test_every_claim_finds_its_settings_and_each_one_its_partner(figure, planned
             assert set(claim.get("by", [])) <= set(known), claim["text"]
             shared = {key: known[key] for key in claim.get("by", [])}
             if claim["kind"] == "less-spread":
-                assert all(len(find(planned, {**claim[side], **shared})) > 1 for side in ("left", "right")), claim["text"]
+                assert all(len(find(planned, {**claim[side], **shared})) > 1 for side in ("left", "right")), claim[
+                    "text"
+                ]
             elif "right" in claim:
                 (right,) = find(planned, {**claim["right"], **shared})
                 assert right != left, claim["text"]
@@ -294,6 +296,24 @@ def test_central_pdgd_has_the_published_numbers_of_batches():
     assert published("pdgd/batches", source, 200, "perfect") == 0.51356
     assert published("pdgd/batches", source, 8000, "informational") == 0.51517
     assert published("pdgd/batches", "published, online MaxRR (clicks), last tenth", 200, "perfect") == 0.44488
+
+
+def test_every_number_of_the_click_guessing_table_is_there():
+    blocks_of_both = figures.read_figure("click-guessing/table4").content["expected"]
+    for data in ("MSLR-WEB10K", "MQ2007"):
+        cells = [row for block in blocks_of_both if f", {data}" in block["source"] for row in block["rows"]]
+        assert len(cells) == 54  # six attacks, three users, three metrics
+
+
+def test_the_click_guessing_table_has_the_published_numbers():
+    where = {"data.name": "mq2007"}
+    blocks_of_set = [
+        block for block in figures.read_figure("click-guessing/table4").content["expected"] if block["where"] == where
+    ]
+    cells = {(block["source"], block["metric"], *row[:-1]): row[-1] for block in blocks_of_set for row in block["rows"]}
+    assert cells["S4 Table 4, MQ2007", "accuracy, least squares", "navigational"] == 0.84
+    assert cells["S4 Table 4, MQ2007, random 4", "recall, random 4", "informational"] == 0.41
+    assert cells["S4 Table 4, MQ2007, lists sorted anew", "recall, higher probability, sorted anew", "perfect"] == 0.48
 
 
 # --- parts of a figure ----------------------------------------------------------------------------------------------

@@ -189,7 +189,7 @@ def guessing(setting: Setting, fold: Fold, parameters: Array, seed: int) -> dict
     """The numbers of all attacks on messages from a trained ranker."""
     audit = setting.audit
     sent = send(setting, fold, parameters, messages=audit.messages, queries=audit.queries, seed=seed)
-    numbers = _random(sent.clicks)
+    numbers = random_numbers(sent.clicks)
     for name in [*GUESSES, *(PUBLISHED if audit.queries == audit.sum == 1 else [])]:
         numbers |= _numbers(name, guessed(name, sent, audit.sum))
         if audit.sum > 1:
@@ -212,7 +212,7 @@ def _numbers(name: str, found: GuessQuality) -> dict[str, float]:
     }  # fmt: skip
 
 
-def _random(clicks: Array) -> dict[str, float]:
+def random_numbers(clicks: Array) -> dict[str, float]:
     """Expected numbers of guesses at random: the precision is the same for every number of guesses."""
     nothing = score(clicks, np.zeros_like(clicks))
     numbers = {"precision, random": nothing.clicked, "messages with a click": nothing.messages}
