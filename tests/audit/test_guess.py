@@ -1,5 +1,7 @@
 """Guessing clicks from messages: by eye, against slow oracles, and with noise of the kind that shares are."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,10 +11,12 @@ from scipy.optimize import linprog
 from foltr.lab.audit.click_guessing import (
     GUESSES,
     PUBLISHED,
+    RANDOM_GUESSES,
     absolute_fit,
     guess_each,
     least_absolute,
     least_squares,
+    random_numbers,
     score,
     squares_fit,
 )
@@ -139,6 +143,17 @@ def test_random_guesses_have_the_precision_of_the_clicks_and_the_recall_of_what_
     # each mean is over 19,000 messages of sd below .3: false alarm below 1 in 1,000 at 3.3 * .3 / sqrt(19,000) = .007
     assert found.precision == pytest.approx(found.clicked, abs=0.007)
     assert found.recall == pytest.approx(found.guessed, abs=0.007)
+
+
+@pytest.mark.parametrize("guesses", RANDOM_GUESSES)
+def test_numbers_of_random_guesses_are_means_over_all_ways_to_guess_so_many(guesses):
+    clicks = np.array([[1, 0, 0, 0, 0], [0, 1, 1, 0, 1], [0, 0, 0, 0, 0]], dtype=bool)
+    ways = [np.isin(np.arange(5), chosen) for chosen in itertools.combinations(range(5), guesses)]
+    each = [score(clicks, np.tile(way, (3, 1))) for way in ways]
+    numbers = random_numbers(clicks)
+    assert numbers["precision, random"] == pytest.approx(np.mean([one.precision for one in each]))
+    assert numbers[f"recall, random {guesses}"] == pytest.approx(np.mean([one.recall for one in each]))
+    assert numbers[f"accuracy, random {guesses}"] == pytest.approx(np.mean([one.accuracy for one in each]))
 
 
 def test_regressions_are_the_signs_of_their_fits():

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from foltr.errors import InputError, SpecError
-from foltr.lab.audit.click_guessing import GUESSES, PUBLISHED
+from foltr.lab.audit.click_guessing import GUESSES, PUBLISHED, RANDOM_GUESSES
 from foltr.lab.figures import figures
 from foltr.lab.figures.claims import CLAIMS
 from foltr.lab.figures.compare import find, flat_label
@@ -23,6 +23,8 @@ METRICS = {"offline_ndcg@10", "offline_mrr@10", "online_ndcg@10", "discounted_on
 ATTACKS = ("random", *GUESSES, *PUBLISHED)
 METRICS |= {f"{what}, {attack}" for what in ("precision", "recall", "accuracy") for attack in ATTACKS}
 METRICS |= {f"{what}, average, {who}" for what in TEXT_METRICS for who in TITLES.values()}
+METRICS |= {f"{what}, random {guesses}" for what in ("recall", "accuracy") for guesses in RANDOM_GUESSES}
+METRICS |= {"nDCG@10, party {party}, Local", "parties, loses", "local steps saved", "messages saved"}
 METRICS |= {"recall@K", "recall", "ms a query", "size_mb", "AUC", "features off", "documents a second", "kB sent"}
 PEOPLE_ROWS = (
     *WITHOUT_CLICKS, *learners(shipped()), "MAP, memory", "local-only", "together", "together, personal part",
@@ -40,6 +42,7 @@ OF_ONE = {"falls": set(), "falls-along": {"along"}, "above-own": {"than", "margi
 OF_ONE |= {"below": {"margin"}, "above": {"margin"}, "rises-along": {"along"}}
 OF_ONE |= {"clearly-above-own": {"than", "margin"}, "never-below-own": {"than", "margin"}}
 OF_ONE |= {"somewhere-below-own": {"than", "clicks"}, "larger-step": {"metrics"}}
+OF_ONE |= {"rises": {"since", "margin"}, "never-rises": {"since", "margin"}, "weakest-gains-most": {"gain", "parties"}}
 
 every_figure = pytest.mark.parametrize("name", figures.figure_ids())
 OF_TEXTS = [*figures.chosen_ids("silo"), *figures.chosen_ids("node")]
@@ -176,10 +179,17 @@ def test_every_claim_finds_its_settings_and_each_one_its_partner(figure, planned
         for left in lefts:
             known = flat_label(left)
             assert set(claim.get("by", [])) <= set(known), claim["text"]
-            if "right" in claim:
-                partner = {**claim["right"], **{key: known[key] for key in claim.get("by", [])}}
-                (right,) = find(planned, partner)
+            shared = {key: known[key] for key in claim.get("by", [])}
+            if claim["kind"] == "less-spread":
+                assert all(len(find(planned, {**claim[side], **shared})) > 1 for side in ("left", "right")), claim[
+                    "text"
+                ]
+            elif "right" in claim:
+                (right,) = find(planned, {**claim["right"], **shared})
                 assert right != left, claim["text"]
+                others = [claim[side] for side in ("other_left", "other_right") if side in claim]
+                assert [len(find(planned, {**other, **shared})) for other in others] == [1] * len(others), claim["text"]
+                assert (claim["kind"] == "larger-difference") == bool(others or "other_at" in claim), claim["text"]
             else:
                 assert OF_ONE[claim["kind"]] <= set(claim), claim["text"]
 
@@ -286,6 +296,24 @@ def test_central_pdgd_has_the_published_numbers_of_batches():
     assert published("pdgd/batches", source, 200, "perfect") == 0.51356
     assert published("pdgd/batches", source, 8000, "informational") == 0.51517
     assert published("pdgd/batches", "published, online MaxRR (clicks), last tenth", 200, "perfect") == 0.44488
+
+
+def test_every_number_of_the_click_guessing_table_is_there():
+    blocks_of_both = figures.read_figure("click-guessing/table4").content["expected"]
+    for data in ("MSLR-WEB10K", "MQ2007"):
+        cells = [row for block in blocks_of_both if f", {data}" in block["source"] for row in block["rows"]]
+        assert len(cells) == 54  # six attacks, three users, three metrics
+
+
+def test_the_click_guessing_table_has_the_published_numbers():
+    where = {"data.name": "mq2007"}
+    blocks_of_set = [
+        block for block in figures.read_figure("click-guessing/table4").content["expected"] if block["where"] == where
+    ]
+    cells = {(block["source"], block["metric"], *row[:-1]): row[-1] for block in blocks_of_set for row in block["rows"]}
+    assert cells["S4 Table 4, MQ2007", "accuracy, least squares", "navigational"] == 0.84
+    assert cells["S4 Table 4, MQ2007, random 4", "recall, random 4", "informational"] == 0.41
+    assert cells["S4 Table 4, MQ2007, lists sorted anew", "recall, higher probability, sorted anew", "perfect"] == 0.48
 
 
 # --- parts of a figure ----------------------------------------------------------------------------------------------

@@ -156,7 +156,9 @@ class Reproduction(NamedTuple):
         list[str] | None,
         typer.Argument(help="Figure (fpdgd/table2) or chapter (noniid).", show_default=False),
     ] = None
-    list_: Annotated[bool, typer.Option("--list", help="List all figures and tables.")] = False
+    list_: Annotated[
+        bool, typer.Option("--list", help="List figures, their data, and the papers' conclusions by verdict.")
+    ] = False
     only: Annotated[list[str] | None, typer.Option("--only", help="key=value; only these settings. Repeatable.")] = None
     quick: Annotated[bool, typer.Option("--quick", help="Reduced form, about a minute; not comparable.")] = False
     seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Seeds a fold (default: as in the paper).")] = None
@@ -197,17 +199,35 @@ def reproduce(chosen: Reproduction) -> None:
 def _list_figures(json_: bool) -> None:
     from rich.table import Table
 
-    from foltr.lab.figures.figures import figure_ids, read_figure
+    from foltr.lab.figures.conclusions import STATES, counted, read_conclusions
+    from foltr.lab.figures.listing import listed_figures
 
-    figures = [read_figure(name) for name in figure_ids()]
+    figures, counts = listed_figures(), counted(read_conclusions())
     if json_:
-        print_json([{"id": f.id, "title": f.title, "source": f.source} for f in figures])
+        print_json({
+            "figures": [{**figure._asdict(), "runs": figure.runs} for figure in figures],
+            "conclusions": [count._asdict() for count in counts],
+        })  # fmt: skip
         return
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)
     for figure in figures:
-        table.add_row(figure.id, figure.title)
+        without = f"without {', '.join(figure.missing)}" if figure.runs == "partly" else ""
+        needed = f"needs {', '.join(figure.missing)}" if figure.runs == "no" else without
+        table.add_row(figure.id, f"{figure.title} ({needed})" if needed else figure.title)
     out.print(table, highlight=False)
+    runs = [sum(figure.runs == word for figure in figures) for word in ("yes", "partly", "no")]
+    out.print(
+        f"\n{len(figures)} figures: {runs[0]} run with the data that is here, {runs[1]} in part, {runs[2]} not.\n"
+        "Conclusions of the papers (lab/figures/conclusions.toml), by verdict:\n", highlight=False, soft_wrap=True,
+    )  # fmt: skip
+    totals = Table.grid(padding=(0, 2))
+    for name in ("", "all", *STATES):
+        totals.add_column(justify="left" if not name else "right", max_width=9)
+    totals.add_row("paper", "all", *STATES)
+    for count in counts:
+        totals.add_row(count.paper, str(count.conclusions), *(str(count.states[state]) for state in STATES))
+    out.print(totals, highlight=False)
 
 
 @app.command()

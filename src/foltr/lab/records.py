@@ -148,6 +148,7 @@ class Claim(msgspec.Struct, frozen=True):
     claim: str
     holds: bool | None = None
     evidence: str = ""
+    id: str = ""  # within its figure
 
 
 class ComparisonRow(msgspec.Struct, frozen=True):

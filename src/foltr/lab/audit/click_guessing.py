@@ -125,6 +125,9 @@ PUBLISHED: dict[str, Guess] = {
 }
 
 
+RANDOM_GUESSES = (3, 4)  # S4 Table 4: about as many documents as its attacks guess
+
+
 class GuessQuality(NamedTuple):
     """How good guesses are. Means over messages with a click; precision over those of them with a guess."""
 
@@ -186,7 +189,7 @@ def guessing(setting: Setting, fold: Fold, parameters: Array, seed: int) -> dict
     """The numbers of all attacks on messages from a trained ranker."""
     audit = setting.audit
     sent = send(setting, fold, parameters, messages=audit.messages, queries=audit.queries, seed=seed)
-    numbers = _random(sent.clicks)
+    numbers = random_numbers(sent.clicks)
     for name in [*GUESSES, *(PUBLISHED if audit.queries == audit.sum == 1 else [])]:
         numbers |= _numbers(name, guessed(name, sent, audit.sum))
         if audit.sum > 1:
@@ -209,7 +212,12 @@ def _numbers(name: str, found: GuessQuality) -> dict[str, float]:
     }  # fmt: skip
 
 
-def _random(clicks: Array) -> dict[str, float]:
-    """Guessing k documents at random has this precision for every k; its recall is the share guessed."""
+def random_numbers(clicks: Array) -> dict[str, float]:
+    """Expected numbers of guesses at random: the precision is the same for every number of guesses."""
     nothing = score(clicks, np.zeros_like(clicks))
-    return {"precision, random": nothing.clicked, "messages with a click": nothing.messages}
+    numbers = {"precision, random": nothing.clicked, "messages with a click": nothing.messages}
+    for guesses in RANDOM_GUESSES:
+        share = guesses / clicks.shape[1]
+        numbers[f"recall, random {guesses}"] = share
+        numbers[f"accuracy, random {guesses}"] = share * nothing.clicked + (1 - share) * (1 - nothing.clicked)
+    return numbers

@@ -8,29 +8,25 @@ from typing import Any
 import numpy as np
 
 from foltr.lab import records
-from foltr.lab.figures.compare import Values, find, flat_label, values
+from foltr.lab.figures.compare import find, flat_label, values
+from foltr.lab.figures.evidence import Decided, decided, matches, named, number, sure
+from foltr.lab.figures.spreads import (
+    larger_difference,
+    larger_step,
+    less_spread,
+    more_variable,
+    never_clearly_greater,
+    weakest_gains_most,
+)
 from foltr.lab.records import Claim, SettingRecord
-
-Decided = tuple[bool | None, str]  # whether the claim holds (None: not decided), and the evidence
 
 
 def claims(run: records.Run, figure: dict[str, Any]) -> list[Claim]:
     """Each claim of a figure, decided by the run."""
     listed = figure.get("claim", [])
     if run.manifest.quick:
-        return [Claim(one["text"], None, "quick form") for one in listed]
-    return [Claim(one["text"], *CLAIMS[one["kind"]](run, one)) for one in listed]
-
-
-def _matches(run: records.Run, claim: dict[str, Any]) -> list[tuple[str, SettingRecord, SettingRecord]]:
-    """Pairs of settings of the left and the right group that agree on the keys `by`."""
-    pairs = []
-    for left in find(run, claim["left"]):
-        mine = flat_label(left)
-        shared = {key: mine.get(key) for key in claim.get("by", [])}
-        for right in find(run, {**claim["right"], **shared}):
-            pairs.append((", ".join(f"{v}" for v in shared.values()), left, right))
-    return pairs
+        return [Claim(claim["text"], None, "quick form", claim.get("id", "")) for claim in listed]
+    return [Claim(claim["text"], *CLAIMS[claim["kind"]](run, claim), claim.get("id", "")) for claim in listed]
 
 
 def _greater(run: records.Run, claim: dict[str, Any]) -> Decided:
@@ -46,12 +42,12 @@ def _close(run: records.Run, claim: dict[str, Any]) -> Decided:
 def _ratio(run: records.Run, claim: dict[str, Any]) -> Decided:
     """Every left setting is at most `margin` times its right one."""
     evidence, held = [], []
-    for name, left, right in _matches(run, claim):
+    for name, left, right in matches(run, claim):
         a, b = (values(run, side, claim["metric"], "final").mean for side in (left, right))
         held.append(a <= claim["margin"] * b)
         times = f"1 / {b / a:,.1f}" if 0 < 2 * a < b else f"{a / b:.3f}"
         evidence.append(f"{name + ': ' if name else ''}{number(a)} against {number(b)}: {times}")
-    return _decided(held, evidence)
+    return decided(held, evidence)
 
 
 def _never_greater(run: records.Run, claim: dict[str, Any]) -> Decided:
@@ -76,7 +72,7 @@ def _along(
 ) -> Decided:  # fmt: skip
     groups: dict[str, list[tuple[Any, float]]] = {}
     for setting in find(run, claim["left"]):
-        label, name = flat_label(setting), _named(setting, claim)
+        label, name = flat_label(setting), named(setting, claim)
         mean = values(run, setting, claim["metric"], claim.get("at", "final")).mean
         groups.setdefault(name, []).append((label[claim["along"]], mean))
     evidence, good = [], []
@@ -85,7 +81,7 @@ def _along(
         steps = all(good_step(earlier, later) for earlier, later in itertools.pairwise(means))
         good.append(steps and (means[-1] > means[0] or not last_above_first))
         evidence.append(f"{name}: {(f' {sign} ' if good[-1] else ', ').join(map(number, means))}")
-    return _decided(good, evidence)
+    return decided(good, evidence)
 
 
 def _above_own(run: records.Run, claim: dict[str, Any]) -> Decided:
@@ -104,8 +100,8 @@ def _clearly_above_own(run: records.Run, claim: dict[str, Any]) -> Decided:
     for setting in find(run, claim["left"]):
         mean, error, words = _difference(run, setting, claim["metric"], claim["than"])
         held.append(mean >= claim["margin"] and mean > 2 * error)
-        evidence.append(f"{_named(setting, claim)}: {words}")
-    return _decided(held, evidence)
+        evidence.append(f"{named(setting, claim)}: {words}")
+    return decided(held, evidence)
 
 
 def _never_below_own(run: records.Run, claim: dict[str, Any]) -> Decided:
@@ -119,8 +115,8 @@ def _never_below_own(run: records.Run, claim: dict[str, Any]) -> Decided:
         significant = claim.get("significance", True)
         held.append(all(d >= -claim["margin"] and not (significant and d < -2 * error) for d, error, _ in found))
         worst = min(found, key=lambda one: one[0])
-        evidence.append(f"{_named(setting, claim)}: at worst {worst[2]}")
-    return _decided(held, evidence)
+        evidence.append(f"{named(setting, claim)}: at worst {worst[2]}")
+    return decided(held, evidence)
 
 
 def _somewhere_below_own(run: records.Run, claim: dict[str, Any]) -> Decided:
@@ -129,18 +125,8 @@ def _somewhere_below_own(run: records.Run, claim: dict[str, Any]) -> Decided:
     for setting in find(run, claim["left"]):
         found = [_difference(run, setting, *names) for names in _at_clicks(claim)]
         held.append(any(d < -2 * error for d, error, _ in found))
-        evidence.append(f"{_named(setting, claim)}: at worst {min(found, key=lambda one: one[0])[2]}")
-    return _decided(held, evidence)
-
-
-def _larger_step(run: records.Run, claim: dict[str, Any]) -> Decided:
-    """Of three metrics of the same runs, the second adds more to the first than the third to the second."""
-    evidence, held = [], []
-    for setting in find(run, claim["left"]):
-        first, second, third = (values(run, setting, metric, "final").mean for metric in claim["metrics"])
-        held.append(second - first > third - second)
-        evidence.append(f"{_named(setting, claim)}: {second - first:+.4f} against {third - second:+.4f}")
-    return _decided(held, evidence)
+        evidence.append(f"{named(setting, claim)}: at worst {min(found, key=lambda one: one[0])[2]}")
+    return decided(held, evidence)
 
 
 def _at_clicks(claim: dict[str, Any]) -> list[tuple[str, str]]:
@@ -168,8 +154,8 @@ def _below(run: records.Run, claim: dict[str, Any]) -> Decided:
         found = values(run, setting, claim["metric"], "final").numbers
         if found.size:
             good.append(bool(found.max() < claim["margin"]))
-            evidence.append(f"{_named(setting, claim)}: at most {found.max():.2g}, mean {found.mean():.2g}")
-    return _decided(good, evidence)
+            evidence.append(f"{named(setting, claim)}: at most {found.max():.2g}, mean {found.mean():.2g}")
+    return decided(good, evidence)
 
 
 def _above(run: records.Run, claim: dict[str, Any]) -> Decided:
@@ -178,18 +164,18 @@ def _above(run: records.Run, claim: dict[str, Any]) -> Decided:
     for setting in find(run, claim["left"]):
         mean = values(run, setting, claim["metric"], "final").mean
         good.append(mean > claim["margin"])
-        evidence.append(f"{_named(setting, claim)}: {number(mean)}")
-    return _decided(good, evidence)
+        evidence.append(f"{named(setting, claim)}: {number(mean)}")
+    return decided(good, evidence)
 
 
 def _all_pairs(run: records.Run, claim: dict[str, Any], good: Callable[[float, float], bool]) -> Decided:
     metric, at = claim["metric"], claim.get("at", "final")
     evidence, held = [], []
-    for name, left, right in _matches(run, claim):
+    for name, left, right in matches(run, claim):
         a, b = values(run, left, metric, at), values(run, right, metric, at)
         held.append(good(a.mean, b.mean))
-        evidence.append(f"{name + ': ' if name else ''}{number(a.mean)} against {number(b.mean)}{_sure(a, b)}")
-    return _decided(held, evidence, majority=claim.get("majority", False))
+        evidence.append(f"{name + ': ' if name else ''}{number(a.mean)} against {number(b.mean)}{sure(a, b)}")
+    return decided(held, evidence, majority=claim.get("majority", False))
 
 
 def _against_own(run: records.Run, claim: dict[str, Any], good: Callable[[float, float], bool]) -> Decided:
@@ -197,39 +183,39 @@ def _against_own(run: records.Run, claim: dict[str, Any], good: Callable[[float,
     for setting in find(run, claim["left"]):
         mine, other = (values(run, setting, claim[key], "final") for key in ("metric", "than"))
         held.append(good(mine.mean, other.mean))
-        evidence.append(
-            f"{_named(setting, claim)}: {number(mine.mean)} against {number(other.mean)}{_sure(mine, other)}"
-        )
-    return _decided(held, evidence)
-
-
-def _sure(mine: Values, other: Values) -> str:
-    """The difference over the same folds and seeds, and its standard error."""
-    runs = mine.numbers.size
-    if runs < 2 or mine.runs != other.runs:
-        return ""
-    differences = mine.numbers - other.numbers
-    return f" ({differences.mean():+.4f} ± {differences.std(ddof=1) / math.sqrt(runs):.4f})"
-
-
-def _named(setting: SettingRecord, claim: dict[str, Any]) -> str:
-    label = flat_label(setting)
-    return ", ".join(str(label.get(key)) for key in claim.get("by", []))
+        evidence.append(f"{named(setting, claim)}: {number(mine.mean)} against {number(other.mean)}{sure(mine, other)}")
+    return decided(held, evidence)
 
 
 def _falls(run: records.Run, claim: dict[str, Any]) -> Decided:
     """After a fifth of the run the metric is higher than in its last tenth."""
-    evidence, good = [], []
+    return _during(run, claim, "fifth", lambda early, late: late < early)
+
+
+def _rises(run: records.Run, claim: dict[str, Any]) -> Decided:
+    """From the "first" round or the "fifth" to the last tenth the metric rises by more than `margin`."""
+    return _during(run, claim, claim["since"], lambda early, late: late > early + claim["margin"])
+
+
+def _never_rises(run: records.Run, claim: dict[str, Any]) -> Decided:
+    """From the "first" round or the "fifth" to the last tenth the metric rises by `margin` at most."""
+    return _during(run, claim, claim["since"], lambda early, late: late <= early + claim["margin"])
+
+
+_SINCE = {"first": "at first", "fifth": "after a fifth"}
+
+
+def _during(run: records.Run, claim: dict[str, Any], since: str, good: Callable[[float, float], bool]) -> Decided:
+    evidence, held = [], []
     for setting in find(run, claim["left"]):
-        early = values(run, setting, claim["metric"], "fifth")
-        late = values(run, setting, claim["metric"], "last_tenth")
-        good.append(late.mean < early.mean)
-        label = _named(setting, claim)
+        early, late = (values(run, setting, claim["metric"], at) for at in (since, "last_tenth"))
+        held.append(good(early.mean, late.mean))
+        label = named(setting, claim)
         evidence.append(
-            f"{label + ': ' if label else ''}{number(early.mean)} after a fifth, {number(late.mean)} in the last tenth"
-            f"{_sure(late, early)}"
+            f"{label + ': ' if label else ''}{number(early.mean)} {_SINCE[since]}, {number(late.mean)} in the last "
+            f"tenth{sure(late, early)}"
         )
-    return _decided(good, evidence)
+    return decided(held, evidence, majority=claim.get("majority", False))
 
 
 def _common_factor(run: records.Run, claim: dict[str, Any]) -> Decided:
@@ -241,21 +227,17 @@ def _common_factor(run: records.Run, claim: dict[str, Any]) -> Decided:
     evidence = [
         f"ratios {min(ratios):.4f} to {max(ratios):.4f}, mean {np.mean(ratios):.4f}, spread {100 * spread:.2f} %"
     ]
-    return _decided([spread <= claim["spread"]], evidence)
-
-
-def _decided(good: list[bool], evidence: list[str], *, majority: bool = False) -> Decided:
-    """Holds in all cases, or in more than half of them where the paper says "in most cases"."""
-    if not good:
-        return None, "its data is not on this machine"
-    held = f"{sum(good)} of {len(good)}: " if len(good) > 1 else ""
-    holds = 2 * sum(good) > len(good) if majority else all(good)
-    return holds, held + "; ".join(evidence)
+    return decided([spread <= claim["spread"]], evidence)
 
 
 CLAIMS = {
     "greater": _greater,
     "never-greater": _never_greater,
+    "never-clearly-greater": never_clearly_greater,
+    "larger-difference": larger_difference,
+    "less-spread": less_spread,
+    "more-variable": more_variable,
+    "weakest-gains-most": weakest_gains_most,
     "close": _close,
     "ratio": _ratio,
     "falls-along": _falls_along,
@@ -265,13 +247,11 @@ CLAIMS = {
     "clearly-above-own": _clearly_above_own,
     "never-below-own": _never_below_own,
     "somewhere-below-own": _somewhere_below_own,
-    "larger-step": _larger_step,
+    "larger-step": larger_step,
     "below": _below,
     "above": _above,
     "falls": _falls,
+    "rises": _rises,
+    "never-rises": _never_rises,
     "common-factor": _common_factor,
 }
-
-
-def number(value: float) -> str:
-    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.4f}"

@@ -3,7 +3,8 @@
 [base]            tables of a spec that all parts share
 [[part]]          a spec with its own sweep; `part` names it
 [[expected]]      published numbers: where, metric, at, tolerance, by = [keys], rows = [[values..., number], ...]
-[[claim]]         a published conclusion that numbers can decide
+[[claim]]         a conclusion that numbers can decide, with an `id`; `ours = true`: no paper states it, otherwise
+                  `conclusions.toml` names it beside the paper's conclusion
 [[comparison]]    two groups of settings side by side, with significance
 remarks           findings, a list of sentences
 like, data        another figure with other collections
@@ -56,7 +57,7 @@ def drawing_of(figure: Figure) -> FigureRecord:
 
 
 def figure_ids() -> list[str]:
-    return sorted(path.relative_to(HOME).with_suffix("").as_posix() for path in HOME.rglob("*.toml"))
+    return sorted(path.relative_to(HOME).with_suffix("").as_posix() for path in HOME.glob("*/*.toml"))
 
 
 def chosen_ids(name: str) -> list[str]:
