@@ -12,22 +12,25 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
+from click.exceptions import NoSuchOption, UsageError
 
 from foltr import __version__
 from foltr.cli import demo as cli_demo
 from foltr.cli import node as cli_node
 from foltr.cli import privacy as cli_privacy
 from foltr.cli import silo as cli_silo
-from foltr.cli.output import EXTRAS, Json, err, not_installed, out, print_json, require, with_options
-from foltr.errors import FoltrError, InputError
+from foltr.cli.output import EXTRAS, Commands, Json, err, not_installed, out, print_json, require, with_options
+from foltr.errors import FoltrError, InputError, did_you_mean
 
 app = typer.Typer(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},  # of all commands below it too
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Federated online learning to rank: clients train one shared ranker on their clicks and share updates only.",
 )
-data_app = typer.Typer(no_args_is_help=True, help="Data sets on this machine.")
+data_app = typer.Typer(cls=Commands, no_args_is_help=True, help="Data sets on this machine.")
 app.add_typer(data_app, name="data")
 app.add_typer(cli_node.app, name="node")
 app.add_typer(cli_privacy.app, name="privacy")
@@ -110,12 +113,22 @@ def _unwritten(problem: OSError) -> NoReturn:
 
 def _usage(problem: Exception) -> int | None:
     """Usage errors are raised and printed by click."""
+    if isinstance(problem, NoSuchOption):
+        problem = _misspelt(problem)
     show, code = getattr(problem, "show", None), getattr(problem, "exit_code", None)
     if isinstance(code, int):
         if callable(show):
             show()
         return code
     return None
+
+
+def _misspelt(problem: NoSuchOption) -> UsageError:
+    """The unknown option with our own suggestion in place of click's."""
+    parameters = problem.ctx.command.get_params(problem.ctx) if problem.ctx else []
+    options = [option for parameter in parameters for option in parameter.opts if option.startswith("-")]
+    name = problem.option_name
+    return UsageError(f"No such option {name!r}.{did_you_mean(name, options)}", problem.ctx)
 
 
 app.command("demo")(cli_demo.demo)

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from foltr.atomic import write_text
-from foltr.errors import SpecError
+from foltr.errors import SpecError, did_you_mean
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -99,8 +99,9 @@ def _differences(settings: msgspec.Struct, defaults: msgspec.Struct) -> dict[str
 def _refuse_unknown(content: dict[str, Any], struct: type[msgspec.Struct], place: str, prefix: str) -> None:
     unknown = [key for key in content if key not in struct.__struct_fields__]
     if unknown:
+        close = did_you_mean(unknown[0], struct.__struct_fields__)
         right = ", ".join(prefix + name for name in struct.__struct_fields__)
-        raise SpecError(f"{place}: no key {prefix}{unknown[0]}; there are {right}")
+        raise SpecError(f"{place}: no key {prefix}{unknown[0]}; there are {right}.{close}")
 
 
 def _toml(value: Any) -> str:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foltr.errors import DataError, DataMissing, SpecError
+from foltr.errors import DataError, DataMissing, SpecError, did_you_mean
 from foltr.lab.data import cache, files, letor, places, synthetic
 from foltr.lab.data.files import file_of
 from foltr.lab.data.normalize import check_scaling
@@ -105,7 +105,10 @@ def names() -> list[str]:
 def locate(name: str) -> tuple[Path, places.Located]:
     """The folder of a collection and its files, or DataMissing with what to do."""
     if name not in names():
-        raise DataMissing(f"no data set {name!r}; there are {', '.join(names())}. Your own: foltr data add {name} PATH")
+        raise DataMissing(
+            f"no data set {name!r}; there are {', '.join(names())}.{did_you_mean(name, names())} "
+            f"Your own: foltr data add {name} PATH"
+        )
     for root in places.candidates(name):
         found = places.find(root)
         if found:

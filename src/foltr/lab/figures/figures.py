@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from foltr.errors import InputError, SpecError
+from foltr.errors import InputError, SpecError, did_you_mean
 from foltr.lab.records import FigureRecord
 from foltr.lab.spec.parse import parsed_override, plan
 from foltr.lab.spec.setting import Plan, flat, resolved, text_table
@@ -59,6 +59,10 @@ def figure_ids() -> list[str]:
     return sorted(path.relative_to(HOME).with_suffix("").as_posix() for path in HOME.rglob("*.toml"))
 
 
+def chapters() -> list[str]:
+    return sorted({name.partition("/")[0] for name in figure_ids()})
+
+
 def chosen_ids(name: str) -> list[str]:
     """A figure's id, or all of a chapter, such as "poisoning"; in the order of their numbers."""
     of_chapter = [one for one in figure_ids() if one.startswith(f"{name.rstrip('/')}/")]
@@ -75,7 +79,8 @@ def read_figure(name: str) -> Figure:
     """A figure by its id."""
     path = HOME / f"{name}.toml"
     if name not in figure_ids():
-        raise InputError(f"no figure {name!r}; `foltr reproduce --list` shows all: {', '.join(figure_ids())}")
+        close = did_you_mean(name, [*figure_ids(), *chapters()])
+        raise InputError(f"no figure {name!r}.{close} `foltr reproduce --list` shows all: {', '.join(figure_ids())}")
     text = path.read_text(encoding="utf-8")
     content = tomllib.loads(text)
     if "like" in content:

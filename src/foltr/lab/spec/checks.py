@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 
 from foltr import registry
-from foltr.errors import SpecError
+from foltr.errors import SpecError, did_you_mean
 from foltr.federation.aggregators import aggregator_kind, check_num_byzantine
 from foltr.federation.personalization import Shared
 from foltr.federation.releases import check_secagg_mode, release_event
@@ -99,7 +99,8 @@ def _check_central(setting: Setting) -> str:
 
 def _check_data(data: DataChoice) -> str:
     if data.normalize is not None and data.normalize not in SCALINGS:
-        return f"data.normalize: no scaling {data.normalize!r}; there are {', '.join(SCALINGS)}"
+        close = did_you_mean(data.normalize, SCALINGS)
+        return f"data.normalize: no scaling {data.normalize!r}; there are {', '.join(SCALINGS)}.{close}"
     return chosen_folds(data.folds)[1]
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from foltr import registry
 from foltr.clicks import Users
-from foltr.errors import SpecError
+from foltr.errors import SpecError, did_you_mean
 from foltr.federation.personalization import Clusters, FedPer, LocalOnly, Offset, Shared
 from foltr.lab.attacks.plain import NoAttack
 from foltr.lab.audit import Audit
@@ -163,7 +163,7 @@ def struct_of(table: str, kind: str | None, raw: dict[str, Any]) -> type[msgspec
     kinds = (TEXT_TABLES[on_texts] if on_texts else TABLES)[table]
     name = next(iter(kinds)) if kind is None or "" in kinds else kind
     if name not in kinds:
-        raise SpecError(f"no {table} {name!r}; there are {', '.join(kinds)}")
+        raise SpecError(f"no {table} {name!r}; there are {', '.join(kinds)}.{did_you_mean(name, kinds)}")
     return kinds[name]
 
 
