@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, NoReturn
+from typing import Annotated, Any, Literal, NamedTuple, NoReturn
 
 import typer
 from click.exceptions import NoSuchOption, UsageError
@@ -278,8 +278,12 @@ def data_list(json_: Json = False) -> None:
 def data_add(
     name: Annotated[str, typer.Argument(help="Its name in a spec.", show_default=False)],
     path: Annotated[Path, typer.Argument(help="Folder or file of the data.", show_default=False)],
+    max_features: Annotated[
+        int, typer.Option("--max-features", min=1, help="Highest feature number that a line may have.")
+    ] = 5_000,
+    nan: Annotated[Literal["error", "zero"], typer.Option("--nan", help="What NaN means: an error, or 0.")] = "error",
 ) -> None:
-    """Register the location of a data set: a folder or .zip of features, or texts.
+    """Register the location of a data set after reading it: a folder or .zip of features, or texts.
 
     Texts are JSON lines or TREC files, or a folder of text files.
     """
@@ -287,13 +291,31 @@ def data_add(
     from foltr.lab.data import registered
     from foltr.text.corpus import Corpus
 
-    found = registered.add(name, path)
+    found = registered.add(name, path, max_features=max_features, nan=nan)
     if isinstance(found, Corpus):
         out.print(f"{name}: texts, {len(found.ids):,} documents, {len(found.query_ids):,} queries, "
                   f"{len(found.judgments):,} judgments in {path}", highlight=False, soft_wrap=True)  # fmt: skip
         return
     folds = f"{len(found.folds)} fold{'s' * (len(found.folds) != 1)}"
-    out.print(f"{name}: {folds} in {path}", highlight=False, soft_wrap=True)
+    out.print(f"{name}: {folds} of {found.queries:,} queries, {found.documents:,} documents, {found.features:,} "
+              f"features in {path}", highlight=False, soft_wrap=True)  # fmt: skip
+
+
+@data_app.command("remove")
+def data_remove(
+    name: Annotated[str, typer.Argument(help="A name that was added.", show_default=False)],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Remove the registration of a data set and our parsed copies of it; your own files stay."""
+    require("lab")
+    from foltr.lab.data import catalog
+
+    path = catalog.registered_path(name)
+    if not yes:
+        typer.confirm(f"Remove {name}? Its files in {path} stay.", abort=True)
+    removed = catalog.remove(name)
+    copies = f"{removed.copies} parsed cop{'y' if removed.copies == 1 else 'ies'} deleted"
+    out.print(f"{name}: removed, {copies}; the files in {path} are as they were", highlight=False, soft_wrap=True)
 
 
 @data_app.command("show")

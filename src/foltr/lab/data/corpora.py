@@ -108,7 +108,9 @@ def add(name: str, path: str | Path) -> Corpus:
         raise DataError(f"the name {name!r} belongs to a built-in corpus; choose another")
     root = Path(path).expanduser().resolve()
     corpus = load_folder(root, name=name)
-    places.remember(name, root)
+    if not any(text.strip() for text in (*corpus.titles, *corpus.bodies)):
+        raise DataError(f"{root}: there is no document with any text; expected titles or bodies")
+    places.remember(name, places.Registered(str(root)))
     return corpus
 
 

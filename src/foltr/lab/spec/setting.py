@@ -26,7 +26,7 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 
 class DataChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
-    folds: str | int | list[int] = "1-5"
+    folds: str | int | list[int] | None = None  # None: all that the collection has
     normalize: str | None = None  # None: as is usual for the collection
 
 
@@ -200,17 +200,11 @@ def num_byzantine(setting: Setting, federation: Federated) -> int:
     return attackers if federation.num_byzantine is None else federation.num_byzantine
 
 
-def folds_of(data: DataChoice) -> list[int]:
-    """ "1-5", "1,3", 2 or [1, 2] as a list."""
-    chosen, complaint = chosen_folds(data.folds)
-    if complaint:
-        raise SpecError(complaint)
-    return chosen
-
-
-def chosen_folds(folds: str | int | list[int]) -> tuple[list[int], str]:
-    """The chosen folds, and what is wrong with them."""
+def chosen_folds(folds: str | int | list[int] | None) -> tuple[list[int], str]:
+    """The folds of "1-5", "1,3", 2 or [1, 2], none where nothing was chosen, and what is wrong with them."""
     said = f"data.folds = {folds!r}: "
+    if folds is None:
+        return [], ""
     if isinstance(folds, str):
         ranges = [re.fullmatch(r"\s*(\d{1,3})\s*(?:-\s*(\d{1,3}))?\s*", piece) for piece in folds.split(",")]
         found = [range(int(one[1]), int(one[2] or one[1]) + 1) for one in ranges if one]
