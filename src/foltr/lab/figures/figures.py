@@ -89,10 +89,24 @@ def read_figure(name: str) -> Figure:
 
 
 def _on_other_data(content: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """The same figure for other collections, and without the claims about one named collection."""
+    """A figure for other collections; a claim about one named collection is asked of each of the others."""
     parts = [{**part, "sweep": {**part["sweep"], "data.name": other["data"]}} for part in content["part"]]
-    claims = [c for c in content.get("claim", []) if "data.name" not in c["left"]]
+    claims = [
+        moved
+        for claim in content.get("claim", [])
+        for moved in ([_moved(claim, name) for name in other["data"]] if "data.name" in claim["left"] else [claim])
+    ]
     return {**content, "part": parts, "claim": claims, "title": other["title"], "source": other["source"]}
+
+
+def _moved(claim: dict[str, Any], name: str) -> dict[str, Any]:
+    """A claim about one collection as one about another; its text says for which collection it was stated."""
+    stated = claim["left"]["data.name"]
+    sides = {
+        side: {**claim[side], "data.name": name} for side in ("left", "right") if "data.name" in claim.get(side, {})
+    }
+    text = re.sub(re.escape(stated), name, claim["text"], flags=re.IGNORECASE)
+    return {**claim, **sides, "text": f"{text} (stated for {stated})"}
 
 
 def plan_of(figure: Figure, *, quick: bool = False, folds: str | None = None, seeds: int | None = None) -> Plan:
