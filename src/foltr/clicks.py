@@ -37,10 +37,10 @@ class ClickTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Users(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The click model of the users, and the length k of the displayed lists."""
 
-    clicks: str | ClickTable = "navigational"
+    clicks: str | ClickTable = "navigational"  # or { click = [...], stop = [...] } with a probability a grade
     model: str = "cascade"
-    eta: Annotated[float, msgspec.Meta(ge=0)] = 1.0
-    k: Annotated[int, msgspec.Meta(ge=1, le=100)] = 10
+    eta: Annotated[float, msgspec.Meta(ge=0)] = 1.0  # of the position model
+    k: Annotated[int, msgspec.Meta(ge=1, le=100)] = 10  # documents shown
 
     def __post_init__(self) -> None:
         known = (*USERS, *registry.names("click_model"))

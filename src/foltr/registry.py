@@ -106,6 +106,11 @@ def names(slot: str) -> list[str]:
     return list(SLOTS[slot])
 
 
+def built_in(slot: str) -> list[str]:
+    """Names of foltr's own kinds."""
+    return [name for name, found in SLOTS[slot].items() if isinstance(found, str)]
+
+
 @cache
 def _load_entry_points() -> None:
     """Installed packages of other people, once a process."""

@@ -25,7 +25,7 @@ def small(**tables):
 
 def test_a_spec_that_only_names_its_data_is_fpdgd_without_privacy_as_published():
     assert resolved(small()) == {
-        "data": {"name": "synthetic-mq2007@60", "folds": "1-5", "normalize": None},
+        "data": {"name": "synthetic-mq2007@60", "folds": None, "normalize": None},
         "plugins": (),
         "ranker": {"kind": "linear"},
         "learner": {

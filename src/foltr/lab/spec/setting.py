@@ -39,7 +39,7 @@ class Runs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Sharing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Queries with all labels that every client gets (S2 section 4.4.3)."""
 
-    fraction: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
+    fraction: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0  # of the queries
     warm_up: Annotated[int, msgspec.Meta(ge=0)] = 0  # interactions of the server on them before the first round
 
 
@@ -54,11 +54,11 @@ class Unlearning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     method: Literal["none", "retrain", "calibrated", "logs", "shards", "statistics"] = "none"
     forget_clients: Annotated[tuple[int, ...], msgspec.Meta(min_length=1)] = (0,)
-    z: Annotated[float, msgspec.Meta(gt=0)] = 2.0
-    keep_every: Count = 10
-    local_steps: Count = 3
+    z: Annotated[float, msgspec.Meta(gt=0)] = 2.0  # they send -z times their local models
+    keep_every: Count = 10  # rounds between stored updates
+    local_steps: Count = 3  # of calibration, a kept round
     shards: Count = 5
-    ridge: Annotated[float, msgspec.Meta(gt=0)] = 10.0
+    ridge: Annotated[float, msgspec.Meta(gt=0)] = 10.0  # of the pairwise ranker (statistics)
 
 
 class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
