@@ -191,7 +191,7 @@ def load(
 
 
 def _loaded(name: str, fold: int, splits: places.Splits, normalize: str | None, entry: places.Registered) -> Fold:
-    nan = entry.nan
+    nan = "zero" if "zero" in (entry.nan, COLLECTIONS.get(name, OWN).nan) else "error"
     about = COLLECTIONS.get(name, OWN)
     scaling = check_scaling(normalize or about.scaling)
     rules = letor.Rules(
@@ -240,7 +240,7 @@ def _width(splits: places.Splits, max_features: int) -> int:
 
 def _note(documents: int, about: Collection) -> str:
     if not about.documents:
-        return "own data"
+        return "published set" if about.queries else "own data"
     if documents == about.documents:
         return "complete"
     if documents > about.documents:

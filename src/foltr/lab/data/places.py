@@ -8,8 +8,10 @@ A folder is found in a small JSON file of the user's, in FOLTR_DATA, or in ./dat
     LETOR 3 folds  Fold1/trainingset.txt, validationset.txt, testset.txt .. Fold5
     Yahoo          set1.train.txt, set1.valid.txt, set1.test.txt
     one split      train.txt, vali.txt, test.txt
+    intent change  clueweb09_intent_change.txt, in datasets/ beside intents/: trained and tested on as a whole
 
-Each file may be packed (.gz, .xz, .bz2). The files lie in the folder itself, in a folder in it, or in a .zip.
+Each file may be packed (.gz, .xz, .bz2). The files lie in the folder itself, in a folder in it, or in a .zip
+in one of these.
 """
 
 import os
@@ -160,7 +162,8 @@ def find(root: Path) -> Located | None:
     except OSError as error:
         raise DataError(f"{root}: cannot be read ({error})") from error
     folders = [path for path in [root, *inside] if path.is_dir()]
-    archives = [path for path in [root, *inside] if path.is_file() and path.suffix == ".zip"]
+    archives = [root] if root.is_file() and root.suffix == ".zip" else []
+    archives += sorted(path for folder in folders for path in folder.glob("*.zip") if path.is_file())
     for place in [*folders, *archives]:
         for layout, wanted in LAYOUTS.items():
             folds = _resolve(place, wanted)
@@ -175,6 +178,7 @@ LAYOUTS = {
     "LETOR 3 folds": _folds("trainingset", "validationset", "testset"),
     "Yahoo": {1: _three("set1.train.txt", "set1.valid.txt", "set1.test.txt")},
     "one split": {1: _three("train.txt", "vali.txt", "test.txt")},
+    "intent change": {1: _three(*["clueweb09_intent_change.txt"] * 3)},
 }
 LOOKED_FOR = (
     "S1.txt .. S5.txt, or Fold1/train.txt, vali.txt, test.txt .., or set1.train.txt, set1.valid.txt, "
