@@ -6,6 +6,7 @@ import io
 import json
 import math
 import os
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -40,6 +41,16 @@ def atomic_write(path: Path, *, instead: str = "another folder") -> Iterator[Pat
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def check_writable(folder: Path, *, instead: str = "another folder") -> None:
+    """Refuses a folder in which no file can be written; it is created where it is missing."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as problem:
+        raise explained(folder, problem, instead) from None
 
 
 def write_durably(path: Path, content: bytes) -> None:

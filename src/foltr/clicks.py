@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from foltr import registry
-from foltr.errors import SpecError
+from foltr.errors import SpecError, did_you_mean
 from foltr.types import Array
 
 Probability = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -37,17 +37,20 @@ class ClickTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Users(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The click model of the users, and the length k of the displayed lists."""
 
-    clicks: str | ClickTable = "navigational"
+    clicks: str | ClickTable = "navigational"  # or { click = [...], stop = [...] } with a probability a grade
     model: str = "cascade"
-    eta: Annotated[float, msgspec.Meta(ge=0)] = 1.0
-    k: Annotated[int, msgspec.Meta(ge=1, le=100)] = 10
+    eta: Annotated[float, msgspec.Meta(ge=0)] = 1.0  # of the position model
+    k: Annotated[int, msgspec.Meta(ge=1, le=100)] = 10  # documents shown
 
     def __post_init__(self) -> None:
         known = (*USERS, *registry.names("click_model"))
         if isinstance(self.clicks, str) and self.clicks not in known:
-            raise ValueError(f"clicks: no users {self.clicks!r}; there are {', '.join(known)}, or a table of your own")
+            listed = f"{', '.join(known)}, or a table of your own"
+            close = did_you_mean(self.clicks, known)
+            raise ValueError(f"clicks: no users {self.clicks!r}; there are {listed}.{close}")
         if self.model not in MODELS:
-            raise ValueError(f"model: no click model {self.model!r}; there are {', '.join(MODELS)}")
+            close = did_you_mean(self.model, MODELS)
+            raise ValueError(f"model: no click model {self.model!r}; there are {', '.join(MODELS)}.{close}")
 
 
 class ClickModel(NamedTuple):

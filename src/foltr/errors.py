@@ -10,8 +10,20 @@
         └── DataError          a file, a line, a column
             └── DataMissing    a data set that is not on this machine
 
-Every message names the place, what was expected and what to do. The command line prints it without a traceback.
+Every message names the place, what was expected and what to do. The command line prints it without a traceback. A
+misspelt name of any kind (command, option, spec key, kind, figure, data set, setting) gets `did_you_mean`.
 """
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+_CLOSEST = 3  # names that are offered at most
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Returns " Did you mean 'right' or 'write'?" for a misspelt name; empty where no known name is close."""
+    close = get_close_matches(name, list(known), n=_CLOSEST)
+    return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
 class FoltrError(Exception):

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from foltr.errors import SpecError
+from foltr.errors import SpecError, did_you_mean
 
 SLOTS: dict[str, dict[str, str | type]] = {
     "ranker": {"linear": "foltr.rankers.linear:Linear", "mlp": "foltr.rankers.mlp:Mlp"},
@@ -92,7 +92,8 @@ def kind(slot: str, name: str) -> type:
     _load_entry_points()
     found = SLOTS[slot].get(name)
     if found is None:
-        raise SpecError(f"no {slot.replace('_', ' ')} {name!r}; there are {', '.join(SLOTS[slot])}")
+        listed = ", ".join(SLOTS[slot])
+        raise SpecError(f"no {slot.replace('_', ' ')} {name!r}; there are {listed}.{did_you_mean(name, SLOTS[slot])}")
     if isinstance(found, str):
         module, _, cls = found.partition(":")
         builtin: type = getattr(importlib.import_module(module), cls)
@@ -103,6 +104,11 @@ def kind(slot: str, name: str) -> type:
 def names(slot: str) -> list[str]:
     _load_entry_points()
     return list(SLOTS[slot])
+
+
+def built_in(slot: str) -> list[str]:
+    """Names of foltr's own kinds."""
+    return [name for name, found in SLOTS[slot].items() if isinstance(found, str)]
 
 
 @cache

@@ -230,10 +230,12 @@ def test_wrong_options_list_the_right_ones(tmp_path):
 def test_nan_is_refused_or_zero(tmp_path):
     three(tmp_path, LAYOUTS["one split"][1])
     (tmp_path / "vali.txt").write_text("1 qid:5 1:nan 2:2\n")
-    catalog.add("mine", tmp_path)
     with pytest.raises(DataError, match=r"vali\.txt:1:11: found 'nan'"):
-        catalog.load("mine")
-    assert catalog.load("mine", nan="zero").validation.features.tolist() == [[0, 2, 0]]
+        catalog.add("mine", tmp_path)
+    catalog.add("mine", tmp_path, nan="zero")
+    assert catalog.load("mine").validation.features.tolist() == [[0, 2, 0]]
+    with pytest.raises(DataError, match=r"vali\.txt:1:11: found 'nan'"):
+        catalog.load("mine", nan="error")
 
 
 def test_a_changed_file_is_read_again(tmp_path):

@@ -2,12 +2,17 @@
 
 import itertools
 import lzma
+import zipfile
 
 import numpy as np
 import pytest
 
 from foltr.errors import DataError, DataMissing, SpecError
 from foltr.lab.data import catalog, intents
+from foltr.lab.figures import figures
+from foltr.lab.simulation.population import folds_of
+from foltr.lab.spec.parse import setting
+from foltr.lab.spec.setting import flat, resolved
 from foltr.rng import stream
 
 WIDTH = 42  # features of a line of clueweb09
@@ -158,3 +163,67 @@ def test_the_synthetic_collection_has_its_size_and_says_what_it_is():
 def test_what_makes_no_sense_is_refused(call, says):
     with pytest.raises(SpecError, match=says):
         call()
+
+
+def repository(root, *, queries=6, packed=False):
+    """The published set in the layout of its repository: datasets/, intents/0.txt .. 4.txt; with NaN in it."""
+    values = " ".join(f"{feature}:{feature / 7:.6f}" for feature in range(1, 105))
+    lines = [f"{p % 2} qid:{q} {values} 105:{'nan' if p == 0 else q * p} #{document(q, p)}"
+             for q in range(1, queries + 1) for p in range(3)]  # fmt: skip
+    (root / "datasets").mkdir(parents=True)
+    (root / "intents").mkdir()
+    if packed:
+        with zipfile.ZipFile(root / "datasets" / "clueweb09_intent_change.zip", "w") as archive:
+            archive.writestr("clueweb09_intent_change.txt", "\n".join(lines) + "\n")
+    else:
+        (root / "datasets" / "clueweb09_intent_change.txt").write_text("\n".join(lines) + "\n")
+    for intent in range(5):
+        judged = [f"{q} {intent} {document(q, p)} {int((q + p) % 5 == intent)}" for q in range(1, 7) for p in range(3)]
+        (root / "intents" / f"{intent}.txt").write_text("\n".join(judged) + "\n")
+    return root
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "zip"])
+@pytest.mark.parametrize("added", [False, True], ids=["FOLTR_DATA", "added"])
+def test_the_published_set_is_read_in_the_layout_of_its_repository(tmp_path, monkeypatch, packed, added):
+    root = repository(tmp_path / "intent-change", packed=packed)
+    if added:
+        assert catalog.add("intent-change", root).layout == "intent change"
+    else:
+        monkeypatch.setenv("FOLTR_DATA", str(tmp_path))
+    fold = intents.load_fold("intent-change", fold=1)
+    assert fold.train.features.shape == (18, 105)
+    assert np.isfinite(fold.train.features).all()  # NaN is read as 0, as the authors' program does
+    assert fold.grades == 2
+    assert "as published" in fold.note
+    seen, unseen = fold.intents
+    expected = [[int((q + p) % 5 == intent) for intent in range(1, 5)] for q in range(1, 7) for p in range(3)]
+    assert seen.tolist() == unseen.tolist() == expected
+    assert fold.train.labels.tolist() == [max(row) for row in expected]
+    assert np.array_equal(fold.train.queries, fold.test.queries)  # the paper tests where it trained
+
+
+def test_the_published_set_has_one_fold_and_runs_without_naming_it(tmp_path, monkeypatch):
+    repository(tmp_path / "intent-change")
+    monkeypatch.setenv("FOLTR_DATA", str(tmp_path))
+    one = setting({"data": {"name": "intent-change"}, "partition": {"kind": "intents"}, "federation": {"clients": 4}})
+    assert folds_of(one) == [1]
+    with pytest.raises(SpecError, match="intent-change has no fold 2; there is 1"):
+        intents.load_fold("intent-change", fold=2)
+
+
+def test_who_lacks_the_published_set_is_told_where_its_repository_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataMissing, match="ielab/OLTR-intent-change"):
+        intents.load_intents("intent-change")
+
+
+def test_table_4_2_is_expected_of_the_published_set_alone():
+    (expected,) = figures.read_figure("noniid/fig4.3").content["expected"]
+    assert expected["where"] == {"data.name": "intent-change"}
+    published = {tuple(keys): number for *keys, number in expected["rows"]}
+    assert len(published) == 12
+    settings = [flat(resolved(one)) for one in figures.plan_of(figures.read_figure("noniid/fig4.3")).settings]
+    for part, ranker, users in published:
+        where = {"data.name": "intent-change", "part": part, "ranker.kind": ranker, "users.clicks": users}
+        assert sum(all(one[key] == value for key, value in where.items()) for one in settings) == 1

@@ -35,7 +35,7 @@ def test_one_file_of_documents_is_a_corpus_without_queries(tmp_path, file, conte
 def test_features_with_a_readme_are_features_and_half_of_them_are_no_texts(tmp_path):
     (tmp_path / "whole").mkdir()
     for part in range(1, 6):
-        (tmp_path / "whole" / f"S{part}.txt").write_text("1 qid:1 1:0.5\n")
+        (tmp_path / "whole" / f"S{part}.txt").write_text(f"1 qid:{part} 1:0.5\n")
     (tmp_path / "whole" / "README.txt").write_text("About these files")
     assert list(registered.add("whole", tmp_path / "whole").folds) == [1, 2, 3, 4, 5]
     assert next(row for row in registered.listing() if row.name == "whole").note.startswith("five parts")

@@ -9,8 +9,8 @@ import sys
 
 from foltr.lab.runs import on_texts
 from foltr.lab.runs.single import run_setting
-from foltr.lab.simulation.population import load
-from foltr.lab.spec.setting import TextSetting, folds_of
+from foltr.lab.simulation.population import folds_of, load
+from foltr.lab.spec.setting import TextSetting
 
 LOADED = sorted(name for name in sys.modules if name.split(".")[0] == "foltr")
 
@@ -18,7 +18,7 @@ LOADED = sorted(name for name in sys.modules if name.split(".")[0] == "foltr")
 def run(one):
     if isinstance(one, TextSetting):
         return list(on_texts.run_setting(one, 1))
-    return list(run_setting(one, load(one.data, folds_of(one.data)[0]), 1))
+    return list(run_setting(one, load(one.data, folds_of(one)[0]), 1))
 
 
 def executed(one):

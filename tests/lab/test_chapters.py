@@ -1,10 +1,12 @@
 """A chapter by one command: its figures in their order, one page; what cannot be made here is named and left out."""
 
 import json
+import tomllib
 
 import pytest
 
 from foltr.lab.figures import figures
+from foltr.lab.spec.setting import flat, resolved
 
 MISSING = ["mslr-web10k", "yahoo", "istella-s"]
 
@@ -22,7 +24,32 @@ def test_a_figure_like_another_has_its_settings_on_other_data():
     like, model = (figures.plan_of(figures.read_figure(f"poisoning/fig{number}")).settings for number in ("5.6", "5.5"))
     assert {one.data.name for one in like} == {"yahoo"}
     assert 2 * len(like) == len(model)
-    assert not any("mq2007" in json.dumps(claim) for claim in figures.read_figure("poisoning/fig5.6").content["claim"])
+
+
+@pytest.mark.parametrize(
+    "name", [one for one in figures.figure_ids() if "like" in tomllib.loads(figures.read_figure(one).text)]
+)
+def test_a_figure_like_another_keeps_every_claim_and_asks_it_of_its_own_data(name):
+    like = figures.read_figure(name)
+    made_from = tomllib.loads(like.text)
+    model = figures.read_figure(made_from["like"])
+    claims = like.content["claim"]
+    assert [one["kind"] for one in claims] == [one["kind"] for one in model.content["claim"]]
+    asked = [one[side].get("data.name") for one in claims for side in ("left", "right") if side in one]
+    assert {data for data in asked if data} <= set(made_from["data"])  # None: a claim about all collections
+    settings = [flat(resolved(one)) for one in figures.plan_of(like).settings]
+    for claim in claims:
+        for side in ("left", "right"):
+            where = claim.get(side, {})
+            assert any(all(one.get(key) == value for key, value in where.items()) for one in settings), claim["text"]
+
+
+def test_a_claim_that_moves_to_another_collection_says_for_which_it_was_stated():
+    texts = [one["text"] for one in figures.read_figure("poisoning/fig5.6").content["claim"]]
+    assert len(texts) == 5
+    assert (
+        "With informational users Krum does not help on yahoo, for any share of attackers (stated for mq2007)" in texts
+    )
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ def test_data_add_and_show_tell_what_is_there(command, tmp_path):
     folder = own_data(tmp_path / "mine", 4, [0, 0])
     added = command("data", "add", "mine", folder)
     assert (added.code, added.err) == (0, "")
-    assert added.out == f"mine: 1 fold in {folder}\n"
+    assert added.out == f"mine: 1 fold of 6 queries, 18 documents, 3 features in {folder}\n"
     shown = command("data", "show", "mine")
     assert shown.code == 0
     assert "own data; 3 features, 3 grades" in shown.out

@@ -1,5 +1,6 @@
 """Claims of a paper, decided on runs made by hand."""
 
+import msgspec
 import polars as pl
 import pytest
 from figure_runs import CURVE, SCHEMA, final, run_of, users
@@ -65,7 +66,7 @@ def test_most_cases_are_more_than_half(tmp_path):
 
 def test_a_decidedwithout_its_data_is_not_decided(tmp_path):
     run = run_of(tmp_path, (users("perfect"), final(0.5)))
-    (decided,) = claims(run, greater())
+    (decided,) = claims(run, greater(), ["yahoo"])
     assert decided.holds is None
     assert "not on this machine" in decided.evidence
 
@@ -159,3 +160,12 @@ def test_a_common_factor_of_no_numbers_is_not_decided(tmp_path):
     run = run_of(tmp_path, (users("perfect"), final(0.5)), verdicts=[])
     claim = {"text": "one factor", "kind": "common-factor", "source": "S0", "spread": 0.1}
     assert claims(run, {"claim": [claim]})[0].holds is None
+
+
+def test_a_claim_without_its_settings_says_whether_they_were_left_out_or_are_missing(tmp_path):
+    run = run_of(tmp_path, (users("perfect"), final(0.5)))
+    chosen = run._replace(manifest=msgspec.structs.replace(run.manifest, chosen="--only users.clicks=perfect"))
+    (undecided,) = claims(chosen, greater(), [])
+    assert (undecided.holds, undecided.evidence) == (None, "left out by --only users.clicks=perfect")
+    (undecided,) = claims(run, greater(), ["yahoo"])
+    assert undecided.evidence == "yahoo is not on this machine"

@@ -17,7 +17,7 @@ from foltr.lab.records import Manifest, Run, SettingRecord
 from foltr.lab.silo.evaluation import METRICS as TEXT_METRICS
 from foltr.lab.silo.training import TITLES
 from foltr.lab.spec.parse import labels, plan
-from foltr.lab.spec.setting import flat, folds_of, resolved
+from foltr.lab.spec.setting import chosen_folds, flat, resolved
 
 METRICS = {"offline_ndcg@10", "offline_mrr@10", "online_ndcg@10", "discounted_online_ndcg", "online_max_rr"}
 ATTACKS = ("random", *GUESSES, *PUBLISHED)
@@ -99,7 +99,7 @@ def test_a_figure_says_what_it_asks_and_where_it_stands(figure):
 def test_the_full_form_is_a_plan_on_five_folds_and_texts_have_none(figure, name):
     settings = figures.plan_of(figure).settings
     assert settings
-    assert all(folds_of(one.data) == ([1] if name in OF_TEXTS else [1, 2, 3, 4, 5]) for one in settings)
+    assert all(one.data.folds == (1 if name in OF_TEXTS else None) for one in settings)  # None: all there are
     assert len({repr(one) for one in settings}) == len(settings)
     assert len({repr(label) for label in labels(settings)}) == len(settings)
 
@@ -123,7 +123,7 @@ def test_the_quick_form_has_the_same_settings_with_less_of_everything(figure):
     full, quick = (figures.plan_of(figure, quick=form).settings for form in (False, True))
     assert len(quick) == len(full)
     for long, short in zip(full, quick, strict=True):
-        assert folds_of(short.data) == [1]
+        assert chosen_folds(short.data.folds) == ([1], "")
         assert short.runs.seeds == 1
         assert short.federation.rounds == max(20, long.federation.rounds // 10)
         # nothing else differs
@@ -138,7 +138,7 @@ def test_the_quick_form_has_the_same_settings_with_less_of_everything(figure):
 @pytest.mark.parametrize("quick", [False, True], ids=["full", "quick"])
 def test_seeds_and_folds_of_the_command_line_hold_in_every_part(figure, name, quick):
     settings = figures.plan_of(figure, quick=quick, folds="2,4", seeds=3).settings
-    assert {tuple(folds_of(one.data)) for one in settings} == {(1,) if name in OF_TEXTS else (2, 4)}
+    assert {tuple(chosen_folds(one.data.folds)[0]) for one in settings} == {(1,) if name in OF_TEXTS else (2, 4)}
     assert {one.runs.seeds for one in settings} == {3}
 
 

@@ -135,3 +135,26 @@ def test_a_folder_that_may_not_be_written_is_named(tmp_path, monkeypatch):
         StorageError, match=r"cannot be written \(Permission denied\); choose another folder with --out"
     ):
         store.save(tmp_path, "key", SINGLE)
+
+
+@pytest.mark.parametrize("place", ["a file", "a file/below", "/proc/runs"])
+@pytest.mark.parametrize("form", ["run", "reproduce"])
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_computed(
+    form, place, command, tiny, tmp_path, monkeypatch
+):
+    """As root every folder can be written, so a file stands where a folder should be; /proc takes no file either."""
+
+    def computing(*_, **__):
+        raise AssertionError("it computes")
+
+    monkeypatch.setattr("foltr.lab.runs.run.run_jobs", computing)
+    monkeypatch.setattr("foltr.lab.runs.progress._compile", computing)
+    (tmp_path / "a file").write_text("mine")
+    said = {"run": ("run", tiny), "reproduce": ("reproduce", "silo/growth", "--quick")}[form]
+    answer = command(*said, "--out", place)
+    assert (answer.code, answer.out) == (1, "")
+    assert "cannot be written" in answer.err
+    assert "choose another folder with --out" in answer.err
+    assert answer.err.count("foltr: ") == 1
+    assert "Traceback" not in answer.err
+    assert (tmp_path / "a file").read_text() == "mine"

@@ -141,7 +141,7 @@ def test_separation_is_the_share_of_pairs_in_the_right_order():
     [
         (RETRIEVE | {"silo": {"kind": "retrieval", "top": 301}}, "silo.top = 301 of 300 documents"),
         (TRAIN | {"data": RETRIEVE["data"]}, "has no queries to learn from"),
-        (TRAIN | {"data": {"name": "clinics"}}, "a corpus has no folds"),
+        (TRAIN | {"data": {"name": "clinics", "folds": "1-5"}}, "a corpus has no folds"),
         (TRAIN | {"silo": {"kind": "train", "real_rows": 31}}, "real_rows = 31 of 30 rows"),
         (TRAIN | {"silo": {"kind": "train", "shares": 2}}, "shares = 2 for 4 parties"),
         (TRAIN | {"silo": {"kind": "trian"}}, "there are train, retrieval, projection"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from foltr import registry
 from foltr.errors import InputError, SpecError
 from foltr.lab.spec.parse import labels, plan, read, setting
-from foltr.lab.spec.setting import SLOTS, TABLES, DataChoice, folds_of, resolved, stored
+from foltr.lab.spec.setting import SLOTS, TABLES, DataChoice, chosen_folds, resolved, stored
 
 DATA = {"name": "synthetic-mq2007@60"}
 
@@ -25,7 +25,7 @@ def small(**tables):
 
 def test_a_spec_that_only_names_its_data_is_fpdgd_without_privacy_as_published():
     assert resolved(small()) == {
-        "data": {"name": "synthetic-mq2007@60", "folds": "1-5", "normalize": None},
+        "data": {"name": "synthetic-mq2007@60", "folds": None, "normalize": None},
         "plugins": (),
         "ranker": {"kind": "linear"},
         "learner": {
@@ -260,7 +260,7 @@ def test_a_set_below_something_that_is_no_table_names_both():
     [("1-5", [1, 2, 3, 4, 5]), ("2", [2]), ("1,3", [1, 3]), (" 4 - 5 , 1 ", [4, 5, 1]), (3, [3]), ([2, 5], [2, 5])],
 )
 def test_folds_can_be_said_in_several_ways(said, folds):
-    assert folds_of(DataChoice("mq2007", folds=said)) == folds
+    assert chosen_folds(DataChoice("mq2007", folds=said).folds) == (folds, "")
 
 
 @pytest.mark.parametrize("said", ["", "all", "1-", "1;2", "1-2-3", "-1", "1.5", "5-1", "1-99999999", 0, -2, [], [1, 1]])

@@ -170,6 +170,19 @@ REFUSALS = {
         GOOD + 'privacy = { kind = "fpdgd", epsilon = nan }',
         ["privacy.epsilon: expected `float` > 0"],
     ),
+    "gaussian epsilon too large": (
+        GOOD + 'privacy = { kind = "gaussian", epsilon = 1e9 }',
+        ["privacy.epsilon = 1e+09: use 1e-06 to 1e+06", "overflows"]),
+    "fpdgd epsilon too large": (
+        GOOD + 'privacy = { kind = "fpdgd", epsilon = 1e308 }',
+        ["privacy.epsilon = 1e+308: use 1e-06 to 1e+06", "overflows"]),
+    "laplace epsilon too small": (
+        GOOD + 'privacy = { kind = "laplace", epsilon = 1e-308 }', ["privacy.epsilon = 1e-308: use 1e-06 to 1e+06"]),
+    "clip too large": (
+        GOOD + 'privacy = { kind = "gaussian", clip = 1e300 }', ["privacy.clip = 1e+300: use 1e-09 to 1e+09"]),
+    "sensitivity too large": (
+        GOOD + 'privacy = { kind = "fpdgd", sensitivity = 1e300 }',
+        ["privacy.sensitivity = 1e+300: use 1e-09 to 1e+09"]),
     "infinite rate": (
         GOOD + "learner = { learning_rate = inf }",
         ["learner.learning_rate = inf: expected a finite number"]),

@@ -12,23 +12,26 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
+from click.exceptions import NoSuchOption, UsageError
 
 from foltr import __version__
+from foltr.cli import data as cli_data
 from foltr.cli import demo as cli_demo
 from foltr.cli import node as cli_node
 from foltr.cli import privacy as cli_privacy
 from foltr.cli import silo as cli_silo
-from foltr.cli.output import EXTRAS, Json, err, not_installed, out, print_json, require, with_options
-from foltr.errors import FoltrError, InputError
+from foltr.cli.output import EXTRAS, Commands, Json, err, not_installed, out, print_json, require, with_options
+from foltr.errors import FoltrError, InputError, did_you_mean
 
 app = typer.Typer(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},  # of all commands below it too
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Federated online learning to rank: clients train one shared ranker on their clicks and share updates only.",
 )
-data_app = typer.Typer(no_args_is_help=True, help="Data sets on this machine.")
-app.add_typer(data_app, name="data")
+app.add_typer(cli_data.app, name="data")
 app.add_typer(cli_node.app, name="node")
 app.add_typer(cli_privacy.app, name="privacy")
 app.add_typer(cli_silo.app, name="silo")
@@ -110,12 +113,22 @@ def _unwritten(problem: OSError) -> NoReturn:
 
 def _usage(problem: Exception) -> int | None:
     """Usage errors are raised and printed by click."""
+    if isinstance(problem, NoSuchOption):
+        problem = _misspelt(problem)
     show, code = getattr(problem, "show", None), getattr(problem, "exit_code", None)
     if isinstance(code, int):
         if callable(show):
             show()
         return code
     return None
+
+
+def _misspelt(problem: NoSuchOption) -> UsageError:
+    """The unknown option with our own suggestion in place of click's."""
+    parameters = problem.ctx.command.get_params(problem.ctx) if problem.ctx else []
+    options = [option for parameter in parameters for option in parameter.opts if option.startswith("-")]
+    name = problem.option_name
+    return UsageError(f"No such option {name!r}.{did_you_mean(name, options)}", problem.ctx)
 
 
 app.command("demo")(cli_demo.demo)
@@ -260,93 +273,23 @@ def bench(
         out.print(report_lines(measured))
 
 
-@data_app.command("list")
-def data_list(json_: Json = False) -> None:
-    """List known data sets, and which of them are on this machine."""
-    require("lab")
-    from rich.table import Table
-
-    from foltr.lab.data import registered
-
-    listed = registered.listing()
-    if json_:
-        print_json([one._asdict() for one in listed])
-        return
-    table = Table(box=None, pad_edge=False)
-    for name in ("name", "queries", "documents", "features", "grades", "here"):
-        table.add_column(name, justify="left" if name in ("name", "here") else "right")
-    for one in listed:
-        here = f"{one.note}, {one.where}" if one.where else "no: foltr data show " + one.name
-        table.add_row(one.name, *(f"{n:,}" if n else "" for n in one[2:6]), here)
-    out.print(table)
-
-
-@data_app.command("add")
-def data_add(
-    name: Annotated[str, typer.Argument(help="Its name in a spec.", show_default=False)],
-    path: Annotated[Path, typer.Argument(help="Folder or file of the data.", show_default=False)],
-) -> None:
-    """Register the location of a data set: a folder or .zip of features, or texts.
-
-    Texts are JSON lines or TREC files, or a folder of text files.
-    """
-    require("lab")
-    from foltr.lab.data import registered
-    from foltr.text.corpus import Corpus
-
-    found = registered.add(name, path)
-    if isinstance(found, Corpus):
-        out.print(f"{name}: texts, {len(found.ids):,} documents, {len(found.query_ids):,} queries, "
-                  f"{len(found.judgments):,} judgments in {path}", highlight=False, soft_wrap=True)  # fmt: skip
-        return
-    folds = f"{len(found.folds)} fold{'s' * (len(found.folds) != 1)}"
-    out.print(f"{name}: {folds} in {path}", highlight=False, soft_wrap=True)
-
-
-@data_app.command("show")
-def data_show(
-    name: Annotated[str, typer.Argument(help="A name that `foltr data list` shows.", show_default=False)],
+@app.command()
+def keys(
+    form: Annotated[str, typer.Argument(help="clicks, silo or people.")] = "clicks",
+    write: Annotated[Path | None, typer.Option("--write", help="A document whose tables of keys are renewed.")] = None,
     json_: Json = False,
 ) -> None:
-    """Show counts, grades, files and checksums of a data set."""
+    """List the keys of a spec: tables, kinds, defaults, choices and meanings."""
     require("lab")
-    from foltr.lab.data import catalog, corpora, registered
+    from foltr.lab.spec import reference
 
-    if name == corpora.BUILT_IN or registered.texts_of(name):
-        _show_texts(corpora.describe(name), json_=json_)
-        return
-    about = catalog.describe(name)
-    if json_:
-        print_json(_plain(about))
-        return
-    out.print(f"{about.name}: {about.note}; {about.features} features, {about.grades} grades, "
-               f"scaling {about.scaling}\n{about.where}", highlight=False)  # fmt: skip
-    for fold, parts in about.folds.items():
-        for split, part in parts.items():
-            mix = " ".join(f"{100 * n / max(part.documents, 1):.1f}" for n in part.grade_counts)
-            out.print(f"  fold {fold} {split:<10} {part.queries:>6} queries {part.documents:>8} documents, "
-                       f"grades in %: {mix}", highlight=False)  # fmt: skip
-        out.print(f"  fold {fold} checksum   {about.checksums[fold][:16]}", highlight=False)
-
-
-def _show_texts(about: Any, *, json_: bool) -> None:
-    if json_:
-        print_json(_plain(about))
-        return
-    parts = ", ".join(f"{part} {queries:,}" for part, queries in about.parts.items()) or "none"
-    mix = " ".join(f"{count:,}" for count in about.grade_counts)
-    out.print(f"{about.name}: texts, {about.documents:,} documents, {about.queries:,} queries\n{about.where}\n"
-              f"  judged queries: {parts}\n  {about.judgments:,} judgments, of grade 0, 1, ...: {mix or 'none'}\n"
-              f"  left out: {about.unjudged:,} of -1 (not judged), {about.unknown:,} of missing queries or documents",
-              highlight=False, soft_wrap=True)  # fmt: skip
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "_asdict"):
-        return {k: _plain(v) for k, v in value._asdict().items()}
-    if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
-    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
+    rows = reference.rows(form)
+    if write:
+        reference.write(write)
+    elif json_:
+        print_json([{**row._asdict(), "keys": [key._asdict() for key in row.keys]} for row in rows])
+    else:
+        out.print(reference.listed(form), markup=False, highlight=False, soft_wrap=True, end="")
 
 
 if __name__ == "__main__":

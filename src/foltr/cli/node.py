@@ -10,7 +10,7 @@ import typer
 
 from foltr.cli import node_output, node_page
 from foltr.cli.node_output import moment, rebuilding, say, show_contributions, show_indexing, show_results, size, table
-from foltr.cli.output import Json, print_json, require, with_options
+from foltr.cli.output import Commands, Json, print_json, require, with_options
 from foltr.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from foltr.node.status import Status
 
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     help="Search your own files and mail. Everything stays on this machine: a node that joined no federation contacts "
     "nobody. FOLTR_NODE_HOME=DIR keeps all its files below one folder.",

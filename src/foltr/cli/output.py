@@ -6,10 +6,12 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Annotated, Any, get_type_hints
 
+import click
 import typer
+import typer.core
 from rich.console import Console
 
-from foltr.errors import InputError
+from foltr.errors import InputError, did_you_mean
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else there.")]
 
@@ -23,6 +25,17 @@ EXTRAS = {
     "text": ("Stemmer",),
     "node": ("pypdfium2", "selectolax", "tantivy", "watchfiles"),
 }
+
+
+class Commands(typer.core.TyperGroup):
+    """A group whose misspelt commands get one suggestion; typer and newer versions of click would add one each."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            ctx.fail(f"No such command {args[0]!r}.{did_you_mean(args[0], self.list_commands(ctx))}")
+        return super().resolve_command(ctx, args)
 
 
 def with_options(options: Any) -> Callable[[Callable[[Any], None]], Callable[..., None]]:

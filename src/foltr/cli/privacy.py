@@ -5,10 +5,11 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from foltr.cli.output import Json, err, out, print_json, require, with_options
+from foltr.cli.output import Commands, Json, err, out, print_json, require, with_options
 from foltr.errors import InputError
 
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     help="Privacy cards of runs, a planner for user-level epsilon, attacks on a run, and a node's ledger.",
 )

@@ -8,9 +8,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from foltr.cli.output import Json, print_json, with_options
+from foltr.cli.output import Commands, Json, print_json, with_options
 
-app = typer.Typer(no_args_is_help=True, help="Organisations with their own documents: sketches, queries, one ranker.")
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    help="Organisations with their own documents: sketches, queries, one ranker.",
+)
 
 Key = Annotated[Path, typer.Option("--key", help="File of the hash key that the parties share.", show_default=False)]
 Parties = Annotated[int, typer.Option("--parties", min=1, help="Number of organisations.")]

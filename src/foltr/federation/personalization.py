@@ -44,7 +44,7 @@ class FedPer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
 
 
 class Offset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="offset"):
-    local_weight: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.5
+    local_weight: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.5  # of the client's own part
 
     def models(self, state: PersonalState, deltas: Array, weights: Array, ranker: Any, round: int) -> PersonalState:  # noqa: ARG002
         common = _mean(deltas, weights)

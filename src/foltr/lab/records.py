@@ -125,11 +125,15 @@ class FigureRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     matrix: Matrix | None = None
 
 
+# verdicts of numbers that were not compared
+NOT_JUDGED, DATA_MISSING = "quick form: not judged", "data missing"
+
+
 class Verdict(msgspec.Struct, frozen=True):
     """A published number beside ours."""
 
     what: str
-    published: float
+    published: float | None  # None in the quick form, which cannot be compared
     verdict: str
     tolerance: str = ""
     source: str = ""

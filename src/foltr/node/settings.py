@@ -67,6 +67,8 @@ def _check_pattern(key: str, pattern: str) -> None:
 
 def _short(text: str) -> str:
     return ascii(text if len(text) <= 80 else text[:80] + "...")
+from foltr.atomic import write_text
+from foltr.errors import SpecError, did_you_mean
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -176,8 +178,10 @@ def _differences(settings: msgspec.Struct, defaults: msgspec.Struct) -> dict[str
 def _refuse_unknown(content: dict[str, Any], struct: type[msgspec.Struct], place: str, prefix: str) -> None:
     unknown = [key for key in content if key not in struct.__struct_fields__]
     if unknown:
+        close = did_you_mean(unknown[0], struct.__struct_fields__)
         right = ", ".join(prefix + name for name in struct.__struct_fields__)
         raise SpecError(f"{place}: no key {prefix}{_short(str(unknown[0]))[1:-1]}; there are {right}")
+        raise SpecError(f"{place}: no key {prefix}{unknown[0]}; there are {right}.{close}")
 
 
 def _toml(value: Any) -> str:

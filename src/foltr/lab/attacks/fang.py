@@ -40,7 +40,7 @@ class Fang(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="k
     """Fang's attack on the aggregator in use."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"updates"})
-    num_attackers: NumAttackers = 0
+    num_attackers: NumAttackers = 0  # the first clients
     knowledge: Knowledge = "partial"
 
     def craft(self, view: AttackView) -> Array:

@@ -26,7 +26,7 @@ class Lie(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="ki
     """Every attacker sends mean - z * stddev."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"updates"})
-    num_attackers: NumAttackers = 0
+    num_attackers: NumAttackers = 0  # the first clients
     knowledge: Knowledge = "partial"
 
     def craft(self, view: AttackView) -> Array:

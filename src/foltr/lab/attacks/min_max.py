@@ -25,7 +25,7 @@ class MinMax(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
     """Along the inverse standard deviation."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"updates"})
-    num_attackers: NumAttackers = 0
+    num_attackers: NumAttackers = 0  # the first clients
     knowledge: Knowledge = "partial"
 
     def craft(self, view: AttackView) -> Array:
@@ -36,7 +36,7 @@ class MinMaxUnit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fi
     """Against the mean delta."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"updates"})
-    num_attackers: NumAttackers = 0
+    num_attackers: NumAttackers = 0  # the first clients
     knowledge: Knowledge = "partial"
 
     def craft(self, view: AttackView) -> Array:

@@ -21,7 +21,7 @@ class NoAttack(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
     """Every client sends what it trained."""
 
     needs: ClassVar[frozenset[str]] = frozenset()
-    num_attackers: NumAttackers = 0
+    num_attackers: NumAttackers = 0  # the first clients
     knowledge: Knowledge = "partial"
 
     def craft(self, view: AttackView) -> Array:
@@ -33,7 +33,7 @@ class Poison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
 
     needs: ClassVar[frozenset[str]] = frozenset({"clicks"})
     click_table: ClassVar[str] = "poison"
-    num_attackers: NumAttackers = 0
+    num_attackers: NumAttackers = 0  # the first clients
     knowledge: Knowledge = "partial"
 
     def craft(self, view: AttackView) -> Array:
@@ -44,7 +44,7 @@ class SignFlip(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
     """Every attacker sends its delta negated."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"updates"})
-    num_attackers: NumAttackers = 0
+    num_attackers: NumAttackers = 0  # the first clients
     knowledge: Knowledge = "partial"
 
     def craft(self, view: AttackView) -> Array:
@@ -55,7 +55,7 @@ class Unbounded(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fie
     """Every attacker sends its delta negated, with a length of its choice: where sums are secret, nobody sees it."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"updates"})
-    num_attackers: NumAttackers = 0
+    num_attackers: NumAttackers = 0  # the first clients
     knowledge: Knowledge = "partial"
     length: Annotated[float, msgspec.Meta(gt=0)] = 1000.0  # L2 norm of what is sent
 
@@ -69,7 +69,7 @@ class Replacement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_f
     """Every attacker sends -2 times its local model."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"updates"})
-    num_attackers: NumAttackers = 0
+    num_attackers: NumAttackers = 0  # the first clients
     knowledge: Knowledge = "partial"
 
     def craft(self, view: AttackView) -> Array:

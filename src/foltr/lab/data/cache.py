@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -57,7 +57,7 @@ def keep(ingredients: object, pieces: Callable[[], Iterator[Block]], scaling: Sc
     workshop = _workshop(place)
     folder = workshop or Path(tempfile.mkdtemp(prefix="foltr-"))
     try:
-        _fill(folder, pieces(), scaling)
+        _fill(folder, pieces(), scaling, ingredients)
         entry = _install(folder, place) if workshop else _open(folder, mapped=False)
     except OSError as error:
         raise _storage_error(folder.parent, error) from error
@@ -66,6 +66,25 @@ def keep(ingredients: object, pieces: Callable[[], Iterator[Block]], scaling: Sc
     if entry is None:
         raise StorageError(f"{folder.parent}: parsed data could not be read back; is the disk full or failing?")
     return entry
+
+
+def drop(contents: set[str]) -> int:
+    """Deletes the entries that were parsed from files of these contents alone, and returns how many there were."""
+    dropped = 0
+    for facts in (cache_home() / "data").glob("*/entry.json"):
+        with contextlib.suppress(OSError, ValueError):
+            if contents.issuperset(_files_of(json.loads(facts.read_text()))) and contents:
+                shutil.rmtree(facts.parent)
+                dropped += 1
+    return dropped
+
+
+def _files_of(facts: dict[str, Any]) -> list[str]:
+    """Hashes of the files that an entry was parsed from."""
+    match facts.get("made_of"):
+        case ["letor", [*sources], *_]:
+            return [content for content, _ in sources]
+    raise ValueError("an entry of something else")
 
 
 def _storage_error(folder: Path, error: OSError) -> StorageError:
@@ -111,7 +130,7 @@ def _install(workshop: Path, place: Path) -> Entry | None:
     return _open(place, mapped=True)
 
 
-def _fill(folder: Path, pieces: Iterator[Block], scaling: Scaling) -> None:
+def _fill(folder: Path, pieces: Iterator[Block], scaling: Scaling, ingredients: object) -> None:
     labels, starts, queries, rows, width = [], [], [], 0, 0
     content = hashlib.sha256()
     moments: normalize.Moments | None = None
@@ -139,7 +158,8 @@ def _fill(folder: Path, pieces: Iterator[Block], scaling: Scaling) -> None:
     if moments and zscore is not None:
         np.save(folder / "zscore.npy", zscore)
     sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
-    (folder / "entry.json").write_text(json.dumps({"content": content.hexdigest(), "sizes": sizes}, allow_nan=False))
+    facts = {"content": content.hexdigest(), "sizes": sizes, "made_of": ingredients}
+    (folder / "entry.json").write_text(json.dumps(facts, allow_nan=False))
 
 
 def _write(file: IO[bytes], data: bytes | memoryview) -> None:

@@ -8,11 +8,12 @@ features and grades come from its files. Synthetic collections need no files; `s
 
 import hashlib
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+import msgspec
 import numpy as np
 
-from foltr.errors import DataError, DataMissing, SpecError
+from foltr.errors import DataError, DataMissing, SpecError, did_you_mean
 from foltr.lab.data import cache, files, letor, places, synthetic
 from foltr.lab.data.files import file_of
 from foltr.lab.data.normalize import check_scaling
@@ -83,8 +84,19 @@ class Description(NamedTuple):
     checksums: dict[int, str]
 
 
-def add(name: str, path: str | Path) -> places.Located:
-    """Registers the folder (or .zip) of a collection after checking its layout."""
+class Added(NamedTuple):
+    layout: str
+    folds: dict[int, places.Splits]
+    queries: int  # of fold 1, all three parts
+    documents: int
+    features: int
+
+
+def add(
+    name: str, path: str | Path, *, max_features: int = places.MAX_FEATURES, nan: Literal["error", "zero"] = "error"
+) -> Added:
+    """Registers the folder (or .zip) of a collection after reading every file of every fold."""
+    places.check_name(name)
     if name.partition("@")[0] in synthetic.SHAPES:
         raise DataError(f"the name {name!r} belongs to a built-in collection; choose another")
     root = Path(path).expanduser().resolve()
@@ -92,8 +104,45 @@ def add(name: str, path: str | Path) -> places.Located:
     if found is None:
         state = "none of the known layouts is there" if root.exists() else "there is no such folder"
         raise DataError(f"{root}: {state}; looked for {places.LOOKED_FOR}")
-    places.remember(name, root)
-    return found
+    entry = places.Registered(str(root), max_features, nan)
+    loaded = [_loaded(name, fold, splits, None, entry) for fold, splits in found.folds.items()]
+    places.remember(name, entry)
+    parts = loaded[0].train, loaded[0].validation, loaded[0].test
+    queries, documents = (sum(len(getattr(part, field)) for part in parts) for field in ("queries", "labels"))
+    return Added(found.layout, found.folds, queries, documents, loaded[0].train.features.shape[1])
+
+
+class Removed(NamedTuple):
+    path: str  # left as it is
+    copies: int  # parsed copies in the cache that were deleted
+
+
+def remove(name: str) -> Removed:
+    """Removes the registration of a collection and its parsed copies; the user's own files stay."""
+    path = registered_path(name)
+    found = places.find(Path(path)) if Path(path).exists() else None
+    sources = {source for splits in (found.folds.values() if found else ()) for part in splits for source in part}
+    contents = {files.content_hash(file_of(source)) for source in sources}
+    places.forget(name)
+    return Removed(path, cache.drop(contents))
+
+
+def registered_path(name: str) -> str:
+    """The path that `foltr data add` stored."""
+    known = places.remembered()
+    if name in known:
+        return known[name]
+    built_in = name in COLLECTIONS or name.partition("@")[0] in synthetic.SHAPES
+    why = "was not added by `foltr data add`" if built_in else "is not registered"
+    raise DataMissing(f"{name!r} {why}, so there is nothing to remove.{did_you_mean(name, known)}")
+
+
+def folds(name: str) -> list[int]:
+    """The folds that a spec without `data.folds` runs: all of a published collection, or those that are there."""
+    if name.partition("@")[0] in synthetic.SHAPES:
+        return list(_SYNTHETIC_FOLDS)
+    _, found = locate(name)
+    return list(places.LAYOUTS[found.layout] if name in COLLECTIONS else found.folds)
 
 
 def names() -> list[str]:
@@ -105,7 +154,10 @@ def names() -> list[str]:
 def locate(name: str) -> tuple[Path, places.Located]:
     """The folder of a collection and its files, or DataMissing with what to do."""
     if name not in names():
-        raise DataMissing(f"no data set {name!r}; there are {', '.join(names())}. Your own: foltr data add {name} PATH")
+        raise DataMissing(
+            f"no data set {name!r}; there are {', '.join(names())}.{did_you_mean(name, names())} "
+            f"Your own: foltr data add {name} PATH"
+        )
     for root in places.candidates(name):
         found = places.find(root)
         if found:
@@ -120,20 +172,30 @@ def locate(name: str) -> tuple[Path, places.Located]:
     )
 
 
-def load(name: str, *, fold: int = 1, normalize: str | None = None, nan: str = "error") -> Fold:
-    """One fold of a collection, parsed once and mapped from the cache afterwards."""
-    if nan not in ("error", "zero"):
+def load(
+    name: str, *, fold: int = 1, normalize: str | None = None, nan: Literal["error", "zero"] | None = None
+) -> Fold:
+    """One fold of a collection, parsed once and mapped from the cache afterwards; `nan` as it was added, if None."""
+    if nan not in (None, "error", "zero"):
         raise SpecError(f"nan={nan!r} is unknown; there are 'error' and 'zero'")
     if name.partition("@")[0] in synthetic.SHAPES:
         return _synthetic_fold(name, fold, check_scaling(normalize or "none"))
     root, found = locate(name)
     if fold not in found.folds:
-        raise SpecError(f"{name} in {root} has no fold {fold}; there are {', '.join(map(str, found.folds))}")
+        raise SpecError(
+            f"{name} in {root} has no fold {fold}; there are {', '.join(map(str, found.folds))}: choose with data.folds"
+        )
+    entry = places.options(name)
+    entry = msgspec.structs.replace(entry, nan=nan) if nan else entry
+    return _loaded(name, fold, found.folds[fold], normalize, entry)
+
+
+def _loaded(name: str, fold: int, splits: places.Splits, normalize: str | None, entry: places.Registered) -> Fold:
+    nan = "zero" if "zero" in (entry.nan, COLLECTIONS.get(name, OWN).nan) else "error"
     about = COLLECTIONS.get(name, OWN)
     scaling = check_scaling(normalize or about.scaling)
-    splits = found.folds[fold]
     rules = letor.Rules(
-        about.features or _width(splits),
+        about.features or _width(splits, entry.max_features),
         dense=about.dense,
         grades=about.grades or 128,
         zero_nan=nan == "zero",
@@ -162,11 +224,13 @@ def _member(source: str) -> str:
     return source.removeprefix(str(file_of(source)))
 
 
-def _width(splits: places.Splits) -> int:
+def _width(splits: places.Splits, max_features: int) -> int:
     """The highest feature number in the files of a fold, for a collection of the user's own."""
 
     def of(source: str) -> int:
-        return files.recall(file_of(source), f"width{_member(source)}", lambda: letor.find_width([source]))
+        width = files.recall(file_of(source), f"width{_member(source)}", lambda: letor.find_width([source]))
+        letor.check_width(source, width, max_features)
+        return width
 
     width = max(of(source) for sources in splits for source in sources)
     if not width:
@@ -176,7 +240,7 @@ def _width(splits: places.Splits) -> int:
 
 def _note(documents: int, about: Collection) -> str:
     if not about.documents:
-        return "own data"
+        return "published set" if about.queries else "own data"
     if documents == about.documents:
         return "complete"
     if documents > about.documents:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foltr.errors import DataError, DataMissing
+from foltr.errors import DataError, DataMissing, did_you_mean
 from foltr.lab.data import corpus_formats as formats
 from foltr.lab.data import docstrings, places
 from foltr.lab.data.files import packed
@@ -71,10 +71,15 @@ def load_corpus(name: str) -> Corpus:
         if root.exists():
             return load_folder(root, name=name)
     raise DataMissing(
-        f"the corpus {name!r} is not on this machine; known are {', '.join(names())}. {WHERE.get(name, _OWN)}\n"
+        f"the corpus {name!r} is not on this machine; known are {', '.join(names())}.{_close(name)} "
+        f"{WHERE.get(name, _OWN)}\n"
         f"Put {LOOKED_FOR} into {places.shelves(name)[0]}, leave the files in any PATH and run: foltr data add {name} "
         f"PATH, or set FOLTR_DATA to the folder that holds {name}/."
     )
+
+
+def _close(name: str) -> str:
+    return "" if name in WHERE else did_you_mean(name, [*names(), *places.remembered()])
 
 
 def load_folder(root: str | Path, *, name: str | None = None) -> Corpus:
@@ -103,7 +108,9 @@ def add(name: str, path: str | Path) -> Corpus:
         raise DataError(f"the name {name!r} belongs to a built-in corpus; choose another")
     root = Path(path).expanduser().resolve()
     corpus = load_folder(root, name=name)
-    places.remember(name, root)
+    if not any(text.strip() for text in (*corpus.titles, *corpus.bodies)):
+        raise DataError(f"{root}: there is no document with any text; expected titles or bodies")
+    places.remember(name, places.Registered(str(root)))
     return corpus
 
 

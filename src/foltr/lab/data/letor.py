@@ -16,6 +16,7 @@ import numpy as np
 from foltr._kernels import letor as letor_scan
 from foltr.errors import DataError
 from foltr.lab.data.files import opened
+from foltr.lab.data.places import MAX_FEATURES
 from foltr.types import Array, Dataset
 
 CHUNK = 1 << 20  # bytes of text at a time: it fits a core's cache beside the rows it becomes
@@ -133,7 +134,7 @@ def _complaint(problem: int, text: Array, at: int, source: str, line: int, rules
         letor_scan.TOO_WIDE: f"expected features from 1 to {rules.width}",
         letor_scan.TWICE: "expected each feature once, but this line gave it before",
         letor_scan.NOT_A_NUMBER: "expected a number",
-        letor_scan.IS_NAN: 'expected a number (nan="zero" reads it as 0)',
+        letor_scan.IS_NAN: 'expected a number (nan="zero", or foltr data add --nan zero, reads it as 0)',
         letor_scan.IS_INFINITE: "expected a finite number that fits 32 bits",
         letor_scan.WRONG_COUNT: f"expected all of {rules.width} features on every line",
     }[problem]
@@ -145,18 +146,41 @@ def find_width(sources: Sequence[str], *, chunk: int = CHUNK) -> int:
     return max((letor_scan.widest(text) for source in sources for text in _chunks(source, chunk)), default=0)
 
 
-def read(sources: str | Sequence[str], *, width: int | None = None, nan: str = "error", chunk: int = CHUNK) -> Dataset:
+def check_width(source: str, width: int, max_features: int) -> None:
+    """Refuses a file whose highest feature number is above the limit, with the line that has it.
+
+    Every document takes memory for every feature up to the highest, so that a single wrong number could take it all.
+    """
+    if width <= max_features:
+        return
+    with opened(source) as handle:
+        for number, line in enumerate(handle, 1):
+            text = np.frombuffer(line.rstrip(b"\n") + b"\n", np.uint8)
+            if letor_scan.widest(text) > max_features:
+                raise DataError(
+                    f"{source}:{number}: feature {letor_scan.widest(text):,} is above the limit of {max_features:,} "
+                    f"features; correct the line, or raise the limit: foltr data add NAME PATH --max-features N"
+                )
+
+
+def read(
+    sources: str | Sequence[str], *, width: int | None = None, nan: str = "error", chunk: int = CHUNK,
+    max_features: int = MAX_FEATURES,
+) -> Dataset:  # fmt: skip
     """The sources as one collection in memory; without a width, as wide as the highest feature in them."""
     sources = [sources] if isinstance(sources, str) else list(sources)
     rules = Rules(width=width or 0, zero_nan=nan == "zero")
     if width is not None:
         return gather(blocks(sources, rules, chunk=chunk))
     guess = next((letor_scan.widest(text) for text in _chunks(sources[0], chunk)), 0)
+    check_width(sources[0], guess, max_features)
     try:
         return gather(blocks(sources, rules._replace(width=guess, guessed=True), chunk=chunk))
     except WiderThanGuessed:
-        rules = rules._replace(width=find_width(sources, chunk=chunk))
-        return gather(blocks(sources, rules, chunk=chunk))
+        widths = {source: find_width([source], chunk=chunk) for source in sources}
+        for source, highest in widths.items():
+            check_width(source, highest, max_features)
+        return gather(blocks(sources, rules._replace(width=max(widths.values())), chunk=chunk))
 
 
 def gather(pieces: Iterator[Block]) -> Dataset:

@@ -62,9 +62,9 @@ class NoPartition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_f
 
 
 class Intents(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="intents"):
-    iid: bool = False
-    shuffled: bool = True
-    tested_on: Literal["own", "intents"] = "own"
+    iid: bool = False  # the IID baseline: every client has all
+    shuffled: bool = True  # over clients in every query; false: client i keeps intent i
+    tested_on: Literal["own", "intents"] = "own"  # what the IID baseline is measured on
     amounts: tuple[Count, ...] = ()  # interactions of each client a round; (): the same for all
 
     uneven = property(_uneven)
@@ -87,7 +87,7 @@ class Intents(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
 
 class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="labels"):
     iid: bool = False
-    per_client: Count = 1  # #R
+    per_client: Count = 1  # grades of a client (#R)
     clients_per_set: Count = 1  # clients that share the documents of a set of grades
     documents: Literal["divided", "copied"] = "divided"
     amounts: tuple[Count, ...] = ()

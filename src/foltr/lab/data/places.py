@@ -8,20 +8,25 @@ A folder is found in a small JSON file of the user's, in FOLTR_DATA, or in ./dat
     LETOR 3 folds  Fold1/trainingset.txt, validationset.txt, testset.txt .. Fold5
     Yahoo          set1.train.txt, set1.valid.txt, set1.test.txt
     one split      train.txt, vali.txt, test.txt
+    intent change  clueweb09_intent_change.txt, in datasets/ beside intents/: trained and tested on as a whole
 
-Each file may be packed (.gz, .xz, .bz2). The files lie in the folder itself, in a folder in it, or in a .zip.
+Each file may be packed (.gz, .xz, .bz2). The files lie in the folder itself, in a folder in it, or in a .zip
+in one of these.
 """
 
-import json
 import os
 import re
 import zipfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
+
+import msgspec
 
 from foltr.atomic import write_text
 from foltr.errors import DataError, StorageError
 from foltr.lab.data.files import MEMBER, packed
+
+MAX_FEATURES = 5_000  # of a collection that states no other limit: every document takes four bytes a feature
 
 
 def _file() -> Path:
@@ -31,25 +36,57 @@ def _file() -> Path:
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "foltr" / "data.json"
 
 
-def remembered() -> dict[str, str]:
-    """Name -> folder, as added by the user."""
+class Registered(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A collection that the user added."""
+
+    path: str
+    max_features: int = MAX_FEATURES
+    nan: Literal["error", "zero"] = "error"  # zero: NaN is read as 0
+
+
+def _registered() -> dict[str, Registered]:
+    """The file's content; a plain path is an entry without options."""
     try:
-        known = json.loads(_file().read_text())
+        entries = msgspec.json.decode(_file().read_bytes(), type=dict[str, str | Registered])
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
-        raise StorageError(f"{_file()}: cannot be read ({error}); fix or remove it") from error
-    if not isinstance(known, dict) or not all(isinstance(path, str) for path in known.values()):
-        raise StorageError(f"{_file()}: expected a JSON object of names and folders; fix or remove it")
-    return known
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        expected = "expected a JSON object of names and folders"
+        raise StorageError(f"{_file()}: cannot be read ({error}); {expected}; fix or remove it") from error
+    return {name: Registered(entry) if isinstance(entry, str) else entry for name, entry in entries.items()}
 
 
-def remember(name: str, root: Path) -> None:
-    """Stores a name and its folder; the file is replaced atomically."""
+def remembered() -> dict[str, str]:
+    """Name -> folder, as added by the user."""
+    return {name: entry.path for name, entry in _registered().items()}
+
+
+def options(name: str) -> Registered:
+    """The entry of a collection; the usual options where it was not added by hand."""
+    return _registered().get(name, Registered(""))
+
+
+def check_name(name: str) -> None:
     if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*", name):
         raise DataError(f"the name {name!r} is not allowed; use small letters, digits, '-', '_' and '.'")
-    known = {**remembered(), name: str(root)}
-    write_text(_file(), json.dumps(known, indent=2, allow_nan=False), instead="another folder with FOLTR_CONFIG")
+
+
+def remember(name: str, entry: Registered) -> None:
+    """Stores a name, its folder and its options."""
+    check_name(name)
+    _store({**_registered(), name: entry})
+
+
+def forget(name: str) -> None:
+    """Removes a name; the files that it stands for are not touched."""
+    _store({other: entry for other, entry in _registered().items() if other != name})
+
+
+def _store(entries: dict[str, Registered]) -> None:
+    """Replaces the file atomically."""
+    plain = {name: entry.path if entry == Registered(entry.path) else entry for name, entry in entries.items()}
+    text = msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()
+    write_text(_file(), text, instead="another folder with FOLTR_CONFIG")
 
 
 def shelves(name: str) -> list[Path]:
@@ -125,7 +162,8 @@ def find(root: Path) -> Located | None:
     except OSError as error:
         raise DataError(f"{root}: cannot be read ({error})") from error
     folders = [path for path in [root, *inside] if path.is_dir()]
-    archives = [path for path in [root, *inside] if path.is_file() and path.suffix == ".zip"]
+    archives = [root] if root.is_file() and root.suffix == ".zip" else []
+    archives += sorted(path for folder in folders for path in folder.glob("*.zip") if path.is_file())
     for place in [*folders, *archives]:
         for layout, wanted in LAYOUTS.items():
             folds = _resolve(place, wanted)
@@ -140,6 +178,7 @@ LAYOUTS = {
     "LETOR 3 folds": _folds("trainingset", "validationset", "testset"),
     "Yahoo": {1: _three("set1.train.txt", "set1.valid.txt", "set1.test.txt")},
     "one split": {1: _three("train.txt", "vali.txt", "test.txt")},
+    "intent change": {1: _three(*["clueweb09_intent_change.txt"] * 3)},
 }
 LOOKED_FOR = (
     "S1.txt .. S5.txt, or Fold1/train.txt, vali.txt, test.txt .., or set1.train.txt, set1.valid.txt, "

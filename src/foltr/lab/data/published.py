@@ -1,11 +1,12 @@
 """Published facts about each collection: features, size, publisher, names of its files."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 _LETOR = "https://www.microsoft.com/en-us/research/project/letor-learning-rank-information-retrieval/"
 _MSLR = "https://www.microsoft.com/en-us/research/project/mslr/"
 _YAHOO = "https://webscope.sandbox.yahoo.com/catalog.php?datatype=c"
 _ISTELLA = "https://istella.ai/datasets/letor-dataset/"
+_INTENT_CHANGE = "https://github.com/ielab/OLTR-intent-change"
 _WEBIS = "https://webis.de/data.html"
 _FIVE = "S1.txt .. S5.txt or Fold1/train.txt, vali.txt, test.txt .. Fold5"
 _FIVE_OR_ZIP = f"{_FIVE}, or the archive {{}}.zip as it is,"
@@ -21,6 +22,7 @@ class Collection(NamedTuple):
     where: str  # how to get it
     scaling: str = "none"  # what normalize=None means
     dense: bool = True  # every line gives every feature
+    nan: Literal["error", "zero"] = "error"  # zero: NaN is read as 0
     files: str = _FIVE  # how its files are named
 
 
@@ -66,5 +68,10 @@ COLLECTIONS = {
         42, 5, 61, 26_646,
         where=f"Webis publishes features for the ClueWeb09 web tracks: {_WEBIS}",
         files="S1.txt .. S5.txt",
+    ),
+    "intent-change": Collection(
+        105, 2, 200, 0, scaling="query-minmax", dense=False, nan="zero",
+        where=f"ielab publishes it for the TREC web tracks of 2009 to 2012 (datasets/ and intents/): {_INTENT_CHANGE}",
+        files="datasets/ with clueweb09_intent_change.txt or the .zip that holds it, and intents/1.txt .. 4.txt,",
     ),
 }  # fmt: skip

@@ -5,6 +5,7 @@ other valid.
 """
 
 from pathlib import Path
+from typing import Literal
 
 from foltr.errors import DataError
 from foltr.lab.data import catalog, corpora, places, synthetic
@@ -13,8 +14,10 @@ from foltr.lab.data.published import COLLECTIONS
 from foltr.text.corpus import Corpus
 
 
-def add(name: str, path: str | Path) -> places.Located | Corpus:
-    """Registers the place of a collection after checking its layout; texts are read as a whole."""
+def add(
+    name: str, path: str | Path, *, max_features: int = places.MAX_FEATURES, nan: Literal["error", "zero"] = "error"
+) -> catalog.Added | Corpus:
+    """Registers the place of a collection after reading it as a whole."""
     if name.partition("@")[0] in synthetic.SHAPES:
         raise DataError(f"the name {name!r} belongs to a built-in collection; choose another")
     root = Path(path).expanduser().resolve()
@@ -25,7 +28,7 @@ def add(name: str, path: str | Path) -> places.Located | Corpus:
             f"{root}: none of the known layouts is there; looked for features ({places.LOOKED_FOR}) and for texts "
             f"({corpora.LOOKED_FOR}, one .jsonl or .trec file, or text files)"
         )
-    return catalog.add(name, root)
+    return catalog.add(name, root, max_features=max_features, nan=nan)
 
 
 def listing() -> list[Listed]:

@@ -7,7 +7,7 @@ import polars as pl
 from msgspec.structs import replace
 
 from foltr.lab import records
-from foltr.lab.records import ComparisonRow, ComparisonTable, SettingRecord, Verdict
+from foltr.lab.records import DATA_MISSING, NOT_JUDGED, ComparisonRow, ComparisonTable, SettingRecord, Verdict
 from foltr.lab.reporting.labels import data_name
 from foltr.lab.spec.setting import flat
 from foltr.types import Array
@@ -89,13 +89,16 @@ def _verdict(run: records.Run, block: dict[str, Any], where: Label, published: f
         source=block.get("source", "as published"), data=str(where.get("data.name", "")), where=where,
         metric=block["metric"], at=at,
     )  # fmt: skip
+    if run.manifest.quick:  # no published number beside one that cannot be compared
+        row = replace(row, published=None)
     found = find(run, where)
     if not found:
         absent = where.get("data.name") in missing or not run.manifest.settings
-        return replace(row, verdict="data missing") if absent else row
+        return replace(row, verdict=DATA_MISSING) if absent else row
     ours = values(run, found[0], block["metric"], at)
-    verdict = "quick form: not judged" if run.manifest.quick else judge(ours.mean, published, block["tolerance"])
-    return replace(row, ours=ours.mean, sd=ours.sd, runs=int(ours.numbers.size), data=ours.data, verdict=verdict)
+    verdict = NOT_JUDGED if run.manifest.quick else judge(ours.mean, published, block["tolerance"])
+    runs = int(ours.numbers.size)
+    return replace(row, ours=ours.mean, sd=ours.sd if runs > 1 else None, runs=runs, data=ours.data, verdict=verdict)
 
 
 def judge(ours: float, published: float, tolerance: str) -> str:
@@ -134,7 +137,7 @@ def _compared(
     tested = math.isfinite(p)
     corrected = min(1.0, p * count) if tested else None
     ours = _mark(means[0] - means[1], corrected)
-    published = entry.get("published_mark")
+    published = None if run.manifest.quick else entry.get("published_mark")
     note = ""
     if published is not None and ours != published:
         note = f"published: {published or 'no significant difference'}"

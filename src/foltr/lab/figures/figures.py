@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from foltr.errors import InputError, SpecError
+from foltr.errors import InputError, SpecError, did_you_mean
 from foltr.lab.records import FigureRecord
 from foltr.lab.spec.parse import parsed_override, plan
 from foltr.lab.spec.setting import Plan, flat, resolved, text_table
@@ -60,6 +60,10 @@ def figure_ids() -> list[str]:
     return sorted(path.relative_to(HOME).with_suffix("").as_posix() for path in HOME.glob("*/*.toml"))
 
 
+def chapters() -> list[str]:
+    return sorted({name.partition("/")[0] for name in figure_ids()})
+
+
 def chosen_ids(name: str) -> list[str]:
     """A figure's id, or all of a chapter, such as "poisoning"; in the order of their numbers."""
     of_chapter = [one for one in figure_ids() if one.startswith(f"{name.rstrip('/')}/")]
@@ -76,7 +80,8 @@ def read_figure(name: str) -> Figure:
     """A figure by its id."""
     path = HOME / f"{name}.toml"
     if name not in figure_ids():
-        raise InputError(f"no figure {name!r}; `foltr reproduce --list` shows all: {', '.join(figure_ids())}")
+        close = did_you_mean(name, [*figure_ids(), *chapters()])
+        raise InputError(f"no figure {name!r}.{close} `foltr reproduce --list` shows all: {', '.join(figure_ids())}")
     text = path.read_text(encoding="utf-8")
     content = tomllib.loads(text)
     if "like" in content:
@@ -85,10 +90,24 @@ def read_figure(name: str) -> Figure:
 
 
 def _on_other_data(content: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """The same figure for other collections, and without the claims about one named collection."""
+    """A figure for other collections; a claim about one named collection is asked of each of the others."""
     parts = [{**part, "sweep": {**part["sweep"], "data.name": other["data"]}} for part in content["part"]]
-    claims = [c for c in content.get("claim", []) if "data.name" not in c["left"]]
+    claims = [
+        moved
+        for claim in content.get("claim", [])
+        for moved in ([_moved(claim, name) for name in other["data"]] if "data.name" in claim["left"] else [claim])
+    ]
     return {**content, "part": parts, "claim": claims, "title": other["title"], "source": other["source"]}
+
+
+def _moved(claim: dict[str, Any], name: str) -> dict[str, Any]:
+    """A claim about one collection as one about another; its text says for which collection it was stated."""
+    stated = claim["left"]["data.name"]
+    sides = {
+        side: {**claim[side], "data.name": name} for side in ("left", "right") if "data.name" in claim.get(side, {})
+    }
+    text = re.sub(re.escape(stated), name, claim["text"], flags=re.IGNORECASE)
+    return {**claim, **sides, "text": f"{text} (stated for {stated})"}
 
 
 def plan_of(figure: Figure, *, quick: bool = False, folds: str | None = None, seeds: int | None = None) -> Plan:

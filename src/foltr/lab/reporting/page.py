@@ -6,12 +6,14 @@ turns a run into plain data (words and numbers); the templates decide how it loo
 
 import contextlib
 import datetime
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from foltr.atomic import dump_json, write_text
 from foltr.errors import InputError
 from foltr.lab.records import (
+    NOT_JUDGED,
     Claim,
     ComparisonRow,
     ComparisonTable,
@@ -100,8 +102,11 @@ def verdict_summary(verdicts: list[Verdict]) -> str:
     if not verdicts:
         return ""
     states = [_state(verdict.verdict) for verdict in verdicts]
-    rest = [f"{states.count(state)} {words}" for state, words in REST.items() if state in states]
-    return ", ".join([f"{states.count('good')} of {len(states)} reproduced", *rest])
+    reasons = Counter(verdict.verdict for verdict in verdicts if _state(verdict.verdict) == "open")
+    rest = [f"{states.count('off')} off"] if "off" in states else []
+    rest += [f"{count} without verdict ({reason})" for reason, count in reasons.items()]
+    judged = [] if NOT_JUDGED in reasons else [f"{states.count('good')} of {len(states)} reproduced"]
+    return ", ".join([*judged, *rest])
 
 
 def _state(verdict: str) -> str:
@@ -213,7 +218,6 @@ CLAIM_STATES = {
     False: ("off", "✗ does not hold"),
     None: ("open", "? not decided"),
 }
-REST = {"off": "off", "open": "without verdict (data missing)"}
 
 
 def data_facts(run: Run) -> list[dict[str, Any]]:

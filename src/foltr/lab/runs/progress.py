@@ -20,6 +20,7 @@ from foltr.lab import records
 from foltr.lab.figures import compare
 from foltr.lab.figures.claims import claims
 from foltr.lab.figures.figures import QUICK, Figure, drawing_of, matching, plan_of
+from foltr.lab.reporting.labels import mean_sd
 from foltr.lab.runs.run import available, finish, prepare, results, run_missing, to_do
 from foltr.lab.simulation.population import interactions_in
 from foltr.lab.spec.setting import Plan, Setting, TextSetting
@@ -134,6 +135,8 @@ def reproduced(figure: Figure, out: Path, request: Request) -> dict[str, Any]:
             f"{figure.id} needs {', '.join(missing)}, which are not on this machine: foltr data show NAME"
         )
     began, drawing = time.perf_counter(), drawing_of(figure)
+    if quick:  # no published lines beside curves that cannot be compared
+        drawing = msgspec.structs.replace(drawing, published=[])
     chosen = [f"--only {one}" for one in request.only]
     chosen += [f"--{name} {value}" for name, value in (("seeds", seeds), ("folds", folds)) if value is not None]
     extra = {
@@ -181,7 +184,7 @@ def judged(run: records.Run, figure: Figure, missing: list[str]) -> records.Run:
     run = _with(
         run,
         comparisons=compare.comparisons(run, content, paired_t),
-        claims=claims(run, content),  # some are about the verdicts
+        claims=claims(run, content, missing),  # some are about the verdicts
         remarks=[*content.get("remarks", []), *_missing_remark(missing)],
     )
     records.write_manifest(run.dir, run.manifest)
@@ -210,12 +213,13 @@ def _print_verdicts(console: Console, figure: Figure, run: records.Run, page: Pa
         f"\n[bold]{figure.title}[/bold]  ({figure.source}; {data or 'no published numbers'})", highlight=False
     )
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("what", "published", "ours ± sd", "runs", "verdict"):
+    published = [] if run.manifest.quick else ["published"]
+    ours = "ours ± sd" if any(row.runs > 1 for row in counted) else "ours"
+    for name in ("what", *published, ours, "runs", "verdict"):
         table.add_column(name, justify="left" if name in ("what", "verdict") else "right", overflow="fold")
     for row in counted:
-        digits = 4 if abs(row.ours or 0.0) < 10 else 1
-        ours = f"{row.ours:.{digits}f} ± {row.sd:.{digits}f}"
-        table.add_row(row.what, f"{row.published:g}", ours, str(row.runs), row.verdict)
+        numbers = [f"{row.published:g}"] if published else []
+        table.add_row(row.what, *numbers, mean_sd(row.ours, row.sd, row.runs), str(row.runs), row.verdict)
     if counted:
         console.print(table)
     for claim in run.manifest.claims:

@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 import foltr
-from foltr.atomic import atomic_write, write_arrays, write_json
+from foltr.atomic import atomic_write, check_writable, write_arrays, write_json
 from foltr.errors import DataMissing
 from foltr.lab import records
 from foltr.lab.audit.click_guessing import check_audit
@@ -30,9 +30,9 @@ from foltr.lab.runs.card import card_of, ledgers_of
 from foltr.lab.runs.pool import Job, JobProgress, run_jobs
 from foltr.lab.runs.unlearning import check_unlearning
 from foltr.lab.simulation.evaluation import RunResult
-from foltr.lab.simulation.population import interactions_in, load, task_of
+from foltr.lab.simulation.population import folds_of, interactions_in, load, task_of
 from foltr.lab.spec.parse import labels
-from foltr.lab.spec.setting import AnySetting, Plan, Setting, TextSetting, folds_of, resolved
+from foltr.lab.spec.setting import AnySetting, Plan, Setting, TextSetting, resolved
 
 
 class PreparedRun(NamedTuple):
@@ -50,17 +50,18 @@ class PreparedRun(NamedTuple):
 
 
 def prepare(plan: Plan, out: Path) -> PreparedRun:
-    """Loads the data and names every single run; a setting that cannot run is refused here."""
+    """Loads the data and names every single run; a setting that cannot run and an unwritable folder are refused."""
     loaded: dict[tuple[str, str | None, int], Fold] = {}
     jobs: list[Job] = []
     facts = []
     for setting in plan.settings:
-        for fold_number in folds_of(setting.data):
+        for fold_number in folds_of(setting):
             known = checked(setting, fold_number, loaded)
             for seed in range(setting.runs.first_seed, setting.runs.first_seed + setting.runs.seeds):
                 key = store.key_of(setting, checksum=known["checksum"], fold=fold_number, seed=seed)
                 jobs.append(Job(len(jobs), setting, fold_number, seed, key))
         facts.append(known)
+    check_writable(out, instead=store.ELSEWHERE)
     content = json.dumps([plan.name, [(j.setting.part, j.key) for j in jobs]])
     name = hashlib.sha256(content.encode()).hexdigest()[:12]
     return PreparedRun(plan, jobs, facts, name, out)
@@ -91,7 +92,7 @@ def available(plan: Plan) -> tuple[Plan, list[str]]:
             if isinstance(setting, TextSetting):
                 on_texts.load(setting)
             else:
-                load(setting.data, folds_of(setting.data)[0])
+                load(setting.data, folds_of(setting)[0])
         except DataMissing:
             missing.append(name)
     return plan._replace(settings=[s for s in plan.settings if s.data.name not in missing]), missing

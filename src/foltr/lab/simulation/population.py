@@ -15,7 +15,7 @@ from foltr.lab.data.intents import IntentData
 from foltr.lab.data.partition import Clients, NoPartition, PartitionContext
 from foltr.lab.data.sharing import share
 from foltr.lab.simulation.task import Central, ClientPools, Federated, Task, everything, participants_of
-from foltr.lab.spec.setting import AnySetting, DataChoice, Setting, TextSetting, num_byzantine
+from foltr.lab.spec.setting import AnySetting, DataChoice, Setting, TextSetting, chosen_folds, num_byzantine
 from foltr.rankers.plackett_luce import DRAWS
 from foltr.types import Array, Dataset
 
@@ -33,6 +33,17 @@ def load(data: DataChoice, fold: int) -> Fold:
     if data.name.partition("@")[0] in intents.NAMES:
         return intents.load_fold(data.name, fold=fold, normalize=data.normalize)
     return catalog.load(data.name, fold=fold, normalize=data.normalize)
+
+
+def folds_of(setting: AnySetting) -> list[int]:
+    """The folds that a setting runs on; texts have one."""
+    chosen, complaint = chosen_folds(setting.data.folds)
+    if complaint:
+        raise SpecError(complaint)
+    if chosen or isinstance(setting, TextSetting):
+        return chosen or [1]
+    name = setting.data.name
+    return intents.folds(name) if name.partition("@")[0] in intents.NAMES else catalog.folds(name)
 
 
 def task_of(setting: Setting, fold: Fold, seed: int) -> tuple[Task, Tested]:

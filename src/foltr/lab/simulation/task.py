@@ -22,13 +22,15 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 
 class Federated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="federated"):
     clients: Count = 1000
-    interactions: Count | Annotated[tuple[Count, ...], msgspec.Meta(min_length=1)] = 4
+    interactions: Count | Annotated[tuple[Count, ...], msgspec.Meta(min_length=1)] = (
+        4  # of a client a round, or a pattern
+    )
     rounds: Count = 1000
-    cohort: Count | None = None
+    cohort: Count | None = None  # clients of a round; None: all
     round_robin: bool = False  # cohorts by round robin, so that clients take part equally often; else at random
     aggregator: str = "fedavg"
     num_byzantine: Annotated[int, msgspec.Meta(ge=0)] | None = (
-        None  # attackers that the aggregator tolerates; None: num_attackers
+        None  # that the aggregator tolerates; None: all attackers
     )
     groups: Count = 1  # sums of a round, each of other clients; the aggregator combines their means
     defend_on_detection: bool = False  # FedAvg until the detector raises an alarm, then the aggregator

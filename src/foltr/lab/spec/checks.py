@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 
 from foltr import registry
-from foltr.errors import SpecError
+from foltr.errors import SpecError, did_you_mean
 from foltr.federation.aggregators import aggregator_kind, check_num_byzantine
 from foltr.federation.personalization import Shared
 from foltr.federation.releases import check_secagg_mode, release_event
@@ -35,6 +35,9 @@ from foltr.privacy.mechanisms import ReleaseContext, noise_contributors
 from foltr.secagg.guarantee import FEWEST
 
 _LARGEST_COUNT = 10**9  # limit of every integer in a spec
+_EPSILONS = (1e-6, 1e6)  # beyond them noise or its accounting leaves the range of floating-point numbers
+_NORMS = (1e-9, 1e9)  # clips and sensitivities: noise in proportion must fit the rankers' 32 bits
+_RANGES = {"epsilon": _EPSILONS, "statistics_epsilon": _EPSILONS, "clip": _NORMS, "sensitivity": _NORMS}
 _ACTS_ON = {"delta": ("nothing", "delta"), "objective": ("nothing", "outcome")}  # message -> mechanisms that protect it
 
 
@@ -48,7 +51,7 @@ def check(setting: AnySetting, *, where: str = "spec") -> None:
 
 def _check_texts(setting: TextSetting) -> str:
     chosen, complaint = chosen_folds(setting.data.folds)
-    if complaint or chosen != [1]:
+    if complaint or chosen not in ([], [1]):
         return complaint or "data.folds: a corpus has no folds, its queries are divided by the seed; use data.folds = 1"
     return "data.normalize: features of texts are scaled by query; leave it out" if setting.data.normalize else ""
 
@@ -99,7 +102,8 @@ def _check_central(setting: Setting) -> str:
 
 def _check_data(data: DataChoice) -> str:
     if data.normalize is not None and data.normalize not in SCALINGS:
-        return f"data.normalize: no scaling {data.normalize!r}; there are {', '.join(SCALINGS)}"
+        close = did_you_mean(data.normalize, SCALINGS)
+        return f"data.normalize: no scaling {data.normalize!r}; there are {', '.join(SCALINGS)}.{close}"
     return chosen_folds(data.folds)[1]
 
 
@@ -107,6 +111,9 @@ def _check_numbers(setting: AnySetting) -> str:
     for key, value in flat(resolved(setting)).items():
         if isinstance(value, float) and math.isinf(value):
             return f"{key} = {value}: expected a finite number"
+        low, high = _RANGES.get(key.rpartition(".")[2], (-math.inf, math.inf))
+        if isinstance(value, float) and not low <= value <= high:
+            return f"{key} = {value:g}: use {low:g} to {high:g}; beyond it the noise or its accounting overflows"
         if key != "runs.first_seed" and isinstance(value, int) and value > _LARGEST_COUNT:
             return f"{key} = {value}: too large; use at most {_LARGEST_COUNT:,}"
     return ""

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import inspect
 
 from foltr import registry
-from foltr.errors import InputError, SpecError
+from foltr.errors import InputError, SpecError, did_you_mean
 from foltr.lab.spec.checks import check
 from foltr.lab.spec.renamed import renamed, renamed_value
 from foltr.lab.spec.setting import (
@@ -79,7 +79,7 @@ def setting(raw: dict[str, Any], *, where: str = "spec", folder: Path = Path()) 
     tables = tables_of(raw)
     for key in raw:
         if key not in (*tables, "part", "plugins"):
-            raise SpecError(f"{where}: {renamed(key) or f'{key}: no such key; {_known_tables(tables)}'}")
+            raise SpecError(f"{where}: {renamed(key) or _no_such_table(key, tables)}")
     content: dict[str, Any] = {table: _table(table, raw.get(table, {}), raw, where) for table in tables}
     part = str(raw.get("part", ""))
     on_texts = text_table(raw)
@@ -128,8 +128,9 @@ def _table(table: str, content: Any, raw: dict[str, Any], where: str) -> msgspec
         raise SpecError(f"{where}: {_explain(str(problem), table, content, struct)}") from None
 
 
-def _known_tables(tables: list[str]) -> str:
-    return f"known keys are {', '.join([*tables, 'name', 'sweep', 'part', 'plugins'])}"
+def _no_such_table(key: str, tables: list[str]) -> str:
+    known = [*tables, "name", "sweep", "part", "plugins"]
+    return f"{key}: no such key; known keys are {', '.join(known)}.{did_you_mean(key, known)}"
 
 
 def labels(settings: list[AnySetting]) -> list[dict[str, Any]]:
@@ -180,13 +181,16 @@ def _explain(problem: str, table: str, content: dict[str, Any], struct: type[msg
     at = _type_at(path, inspect.type_info(struct))
     if unknown:
         key = f"{full}.{unknown[1]}"
+        fields = [field.name for field in at.fields] if isinstance(at, inspect.StructType) else []
         known = _known_fields(at) if isinstance(at, inspect.StructType) else ""
-        return renamed(key) or f"{key}: no such key; {known}"
+        return renamed(key) or f"{key}: no such key; {known}.{did_you_mean(unknown[1], fields)}"
     said = f"{full}: {message[0].lower()}{message[1:]}"
     if not isinstance(at, inspect.LiteralType):
         return said
     old = renamed_value(table, path, content.get(path))
-    return f"{full}: {old}" if old else f"{said}; there are {', '.join(map(str, at.values))}"
+    choices = [str(value) for value in at.values]
+    close = did_you_mean(str(content.get(path)), choices)
+    return f"{full}: {old}" if old else f"{said}; there are {', '.join(choices)}.{close}"
 
 
 def _known(struct: type[msgspec.Struct]) -> str:

@@ -9,7 +9,7 @@ import msgspec
 
 from foltr import registry
 from foltr.clicks import Users
-from foltr.errors import SpecError
+from foltr.errors import SpecError, did_you_mean
 from foltr.federation.personalization import Clusters, FedPer, LocalOnly, Offset, Shared
 from foltr.lab.attacks.plain import NoAttack
 from foltr.lab.audit import Audit
@@ -26,7 +26,7 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 
 class DataChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
-    folds: str | int | list[int] = "1-5"
+    folds: str | int | list[int] | None = None  # None: all that the collection has
     normalize: str | None = None  # None: as is usual for the collection
 
 
@@ -39,7 +39,7 @@ class Runs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Sharing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Queries with all labels that every client gets (S2 section 4.4.3)."""
 
-    fraction: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
+    fraction: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0  # of the queries
     warm_up: Annotated[int, msgspec.Meta(ge=0)] = 0  # interactions of the server on them before the first round
 
 
@@ -54,11 +54,11 @@ class Unlearning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     method: Literal["none", "retrain", "calibrated", "logs", "shards", "statistics"] = "none"
     forget_clients: Annotated[tuple[int, ...], msgspec.Meta(min_length=1)] = (0,)
-    z: Annotated[float, msgspec.Meta(gt=0)] = 2.0
-    keep_every: Count = 10
-    local_steps: Count = 3
+    z: Annotated[float, msgspec.Meta(gt=0)] = 2.0  # they send -z times their local models
+    keep_every: Count = 10  # rounds between stored updates
+    local_steps: Count = 3  # of calibration, a kept round
     shards: Count = 5
-    ridge: Annotated[float, msgspec.Meta(gt=0)] = 10.0
+    ridge: Annotated[float, msgspec.Meta(gt=0)] = 10.0  # of the pairwise ranker (statistics)
 
 
 class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -163,7 +163,7 @@ def struct_of(table: str, kind: str | None, raw: dict[str, Any]) -> type[msgspec
     kinds = (TEXT_TABLES[on_texts] if on_texts else TABLES)[table]
     name = next(iter(kinds)) if kind is None or "" in kinds else kind
     if name not in kinds:
-        raise SpecError(f"no {table} {name!r}; there are {', '.join(kinds)}")
+        raise SpecError(f"no {table} {name!r}; there are {', '.join(kinds)}.{did_you_mean(name, kinds)}")
     return kinds[name]
 
 
@@ -200,17 +200,11 @@ def num_byzantine(setting: Setting, federation: Federated) -> int:
     return attackers if federation.num_byzantine is None else federation.num_byzantine
 
 
-def folds_of(data: DataChoice) -> list[int]:
-    """ "1-5", "1,3", 2 or [1, 2] as a list."""
-    chosen, complaint = chosen_folds(data.folds)
-    if complaint:
-        raise SpecError(complaint)
-    return chosen
-
-
-def chosen_folds(folds: str | int | list[int]) -> tuple[list[int], str]:
-    """The chosen folds, and what is wrong with them."""
+def chosen_folds(folds: str | int | list[int] | None) -> tuple[list[int], str]:
+    """The folds of "1-5", "1,3", 2 or [1, 2], none where nothing was chosen, and what is wrong with them."""
     said = f"data.folds = {folds!r}: "
+    if folds is None:
+        return [], ""
     if isinstance(folds, str):
         ranges = [re.fullmatch(r"\s*(\d{1,3})\s*(?:-\s*(\d{1,3}))?\s*", piece) for piece in folds.split(",")]
         found = [range(int(one[1]), int(one[2] or one[1]) + 1) for one in ranges if one]
