@@ -56,7 +56,6 @@ from foltr.node.status import Status
 from foltr.node.weighing import WeighedOpenings
 from foltr.node.why import Why
 
-
 PARTS = ("settings", "memory", "weights")  # of an export
 
 
@@ -138,10 +137,8 @@ class Node:
     def exclude(self, rules: Iterable[str]) -> None:
         """Adds exclusions in gitignore syntax, and erases what index, log and memory have of what they fit."""
         with self._lock:
-            changed = msgspec.structs.replace(self.settings, exclude=roots.united(self.settings.exclude, rules))
-            checked = Rules(changed, self.places)
             changed = node_settings.changed(self.settings, exclude=roots.united(self.settings.exclude, rules))
-            checked = Rules(changed)
+            checked = Rules(changed, self.places)
             self.save_settings(changed)
             self._remove_from_index()
             keys = self.log.document_keys()

@@ -5,8 +5,8 @@
     allow = ["hidden folders"]               # groups of default rules that are switched off
 
 Every way in has the same checks: the file, the form of the page, commands, and an export of another machine. Unknown
-keys are refused with the list of the right ones, so that a misspelt exclusion never goes unnoticed; numbers have bounds,
-so that no file can switch a limit off by a large one.
+keys are refused with the list of the right ones, so that a misspelt exclusion never goes unnoticed. Numbers have
+bounds, so that no file can switch a limit off by a large one.
 """
 
 import json
@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from foltr.atomic import atomic_write
-from foltr.errors import SpecError
+from foltr.errors import SpecError, did_you_mean
 from foltr.node.places import private_file
 from foltr.text.analysis import LANGUAGES
 
@@ -67,8 +67,6 @@ def _check_pattern(key: str, pattern: str) -> None:
 
 def _short(text: str) -> str:
     return ascii(text if len(text) <= 80 else text[:80] + "...")
-from foltr.atomic import write_text
-from foltr.errors import SpecError, did_you_mean
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -153,7 +151,7 @@ def save(path: Path, settings: Settings) -> None:
 
 @contextmanager
 def replacing(path: Path, settings: Settings) -> Iterator[None]:
-    """Replaces the file when it is left; before, the new content is on the disk already, and an error leaves the old."""
+    """Writes the new content beside the file, and replaces the file when this is left; an error leaves the old one."""
     content = _differences(settings, Settings())
     limits = content.pop("limits", None)
     lines = [f"{key} = {_toml(value)}" for key, value in content.items()]
@@ -178,10 +176,9 @@ def _differences(settings: msgspec.Struct, defaults: msgspec.Struct) -> dict[str
 def _refuse_unknown(content: dict[str, Any], struct: type[msgspec.Struct], place: str, prefix: str) -> None:
     unknown = [key for key in content if key not in struct.__struct_fields__]
     if unknown:
-        close = did_you_mean(unknown[0], struct.__struct_fields__)
-        right = ", ".join(prefix + name for name in struct.__struct_fields__)
-        raise SpecError(f"{place}: no key {prefix}{_short(str(unknown[0]))[1:-1]}; there are {right}")
-        raise SpecError(f"{place}: no key {prefix}{unknown[0]}; there are {right}.{close}")
+        key, names = str(unknown[0]), struct.__struct_fields__
+        right = ", ".join(prefix + name for name in names)
+        raise SpecError(f"{place}: no key {prefix}{_short(key)[1:-1]}; there are {right}.{did_you_mean(key, names)}")
 
 
 def _toml(value: Any) -> str:

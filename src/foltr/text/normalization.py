@@ -52,8 +52,8 @@ def _table() -> Array:
 
 @lru_cache(maxsize=1)
 def _long_run() -> re.Pattern[str]:
-    """Runs that may hold too many marks. Above U+FFFF every character counts: with a list of the marks there, `re` walks
-    through ranges at every character. The first character stands alone, since `re` searches for a class much faster
+    """Runs that may hold too many marks. Above U+FFFF every character counts: with a list of the marks there, `re`
+    walks through ranges at every character. The first character stands alone, since `re` searches for a class much faster
     than for a repetition."""
     either = f"[{_marks()}\U00010000-\U0001ffff]"
     return re.compile(f"{either}{either}{{{MAX_MARKS},}}")

@@ -26,11 +26,12 @@ def claims(run: records.Run, figure: dict[str, Any], missing: Sequence[str] = ()
     listed = figure.get("claim", [])
     if run.manifest.quick:
         return [Claim(claim["text"], None, "quick form", claim.get("id", "")) for claim in listed]
-    return [Claim(claim["text"], *CLAIMS[claim["kind"]](run, claim), claim.get("id", "")) for claim in listed]
-        return [Claim(one["text"], None, "quick form") for one in listed]
-    decided = [(one["text"], *CLAIMS[one["kind"]](run, one)) for one in listed]
     why = _undecided(run, missing)
-    return [Claim(text, holds, evidence or (why if holds is None else "")) for text, holds, evidence in decided]
+    verdicts = [CLAIMS[claim["kind"]](run, claim) for claim in listed]
+    return [
+        Claim(claim["text"], holds, evidence or (why if holds is None else ""), claim.get("id", ""))
+        for claim, (holds, evidence) in zip(listed, verdicts, strict=True)
+    ]
 
 
 def _undecided(run: records.Run, missing: Sequence[str]) -> str:
@@ -38,17 +39,6 @@ def _undecided(run: records.Run, missing: Sequence[str]) -> str:
     reasons = [f"left out by {run.manifest.chosen}"] if run.manifest.chosen else []
     reasons += [f"{', '.join(missing)} is not on this machine"] if missing else []
     return ", or ".join(reasons) or "no setting of this run decides it"
-
-
-def _matches(run: records.Run, claim: dict[str, Any]) -> list[tuple[str, SettingRecord, SettingRecord]]:
-    """Pairs of settings of the left and the right group that agree on the keys `by`."""
-    pairs = []
-    for left in find(run, claim["left"]):
-        mine = flat_label(left)
-        shared = {key: mine.get(key) for key in claim.get("by", [])}
-        for right in find(run, {**claim["right"], **shared}):
-            pairs.append((", ".join(f"{v}" for v in shared.values()), left, right))
-    return pairs
 
 
 def _greater(run: records.Run, claim: dict[str, Any]) -> Decided:
@@ -254,16 +244,6 @@ def _common_factor(run: records.Run, claim: dict[str, Any]) -> Decided:
         f"ratios {min(ratios):.4f} to {max(ratios):.4f}, mean {np.mean(ratios):.4f}, spread {100 * spread:.2f} %"
     ]
     return decided([spread <= claim["spread"]], evidence)
-    return _decided([spread <= claim["spread"]], evidence)
-
-
-def _decided(good: list[bool], evidence: list[str], *, majority: bool = False) -> Decided:
-    """Holds in all cases, or in more than half of them where the paper says "in most cases"."""
-    if not good:
-        return None, ""
-    held = f"{sum(good)} of {len(good)}: " if len(good) > 1 else ""
-    holds = 2 * sum(good) > len(good) if majority else all(good)
-    return holds, held + "; ".join(evidence)
 
 
 CLAIMS = {

@@ -38,7 +38,7 @@ def named(setting: SettingRecord, claim: dict[str, Any]) -> str:
 def decided(good: list[bool], evidence: list[str], *, majority: bool = False) -> Decided:
     """Holds in all cases, or in more than half of them where the paper says "in most cases"."""
     if not good:
-        return None, "its data is not on this machine"
+        return None, ""
     held = f"{sum(good)} of {len(good)}: " if len(good) > 1 else ""
     holds = 2 * sum(good) > len(good) if majority else all(good)
     return holds, held + "; ".join(evidence)
