@@ -21,7 +21,10 @@ class FileVersion(NamedTuple):
 
 
 def file_version(status: os.stat_result) -> FileVersion:
-    return FileVersion(bounded_size(status.st_size), bounded_time(status.st_mtime_ns), signed(status.st_ino))
+    size, mtime_ns, inode = status.st_size, status.st_mtime_ns, status.st_ino
+    if 0 <= size <= LARGEST and SMALLEST <= mtime_ns <= LARGEST and 0 <= inode <= LARGEST:  # nearly every file
+        return FileVersion(size, mtime_ns, inode)
+    return FileVersion(bounded_size(size), bounded_time(mtime_ns), signed(inode))
 
 
 def bounded_size(size: int) -> int:

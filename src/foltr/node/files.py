@@ -56,6 +56,12 @@ def roots(connection: sqlite3.Connection) -> dict[str, int]:
     return {os.fsdecode(path): number for number, path in connection.execute("SELECT id, path FROM roots ORDER BY id")}
 
 
+def root_problems(connection: sqlite3.Connection) -> dict[str, str]:
+    """State and reason of the roots that are not indexed."""
+    rows = connection.execute("SELECT path, state, reason FROM roots WHERE reason IS NOT NULL ORDER BY id")
+    return {os.fsdecode(path): f"{state}, {reason}" for path, state, reason in rows}
+
+
 def add_folder(connection: sqlite3.Connection, path: str, root: int) -> int:
     name = os.fsencode(path)
     found = connection.execute("SELECT id FROM folders WHERE root = ? AND path = ?", (root, name)).fetchone()

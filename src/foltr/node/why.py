@@ -3,6 +3,7 @@
 import os
 from typing import NamedTuple
 
+from foltr.node import files
 from foltr.node.rules import Rules
 from foltr.node.store import Store
 
@@ -24,7 +25,7 @@ def why(store: Store, rules: Rules, path: str) -> Why:
     refused = rules.root_verdict(root)
     if refused:
         return Why(path, "excluded", f"the root {root}: {refused}", 0)
-    return _stored(store, path) or _above(store, path, root) or _expected(rules, path)
+    return _stored(store, path) or _above(store, path, root) or _in_root(store, path, root) or _expected(rules, path)
 
 
 def _stored(store: Store, path: str) -> Why | None:
@@ -49,6 +50,12 @@ def _above(store: Store, path: str, root: str) -> Why | None:
             return Why(path, row[2], f"it is in {folder}: {row[3]}", 0)
         folder = folder.rpartition("/")[0]
     return None
+
+
+def _in_root(store: Store, path: str, root: str) -> Why | None:
+    """A root that could not be scanned, such as one that is not mounted."""
+    problem = files.root_problems(store.connection).get(root)
+    return Why(path, "failed", f"the root {root}: {problem}", 0) if problem else None
 
 
 def _expected(rules: Rules, path: str) -> Why:

@@ -229,7 +229,7 @@ def test_a_folder_whose_rules_cannot_be_read_fails_and_no_other(folder, node, br
     assert node.status().states["failed"] == 0
 
 
-def test_a_root_that_cannot_be_scanned_fails_and_no_other(folder, node, tmp_path, monkeypatch):
+def test_a_root_that_cannot_be_scanned_fails_and_no_other(folder, node, browser_client, tmp_path, monkeypatch):
     (tmp_path / "other").mkdir()
     (tmp_path / "other/b.txt").write_text("apple")
     real = scan._root_problem
@@ -246,3 +246,7 @@ def test_a_root_that_cannot_be_scanned_fails_and_no_other(folder, node, tmp_path
     with node.reading() as reader:
         states = dict(reader.store.connection.execute("SELECT path, state FROM roots").fetchall())
     assert states == {os.fsencode(tmp_path / "other"): "failed", os.fsencode(folder): "indexed"}
+    assert "embedded null byte" in browser_client.get("/index").text
+    found = node.why(tmp_path / "other/b.txt")
+    assert found.state == "failed"
+    assert "embedded null byte" in found.reason

@@ -183,6 +183,7 @@ def _add_index(app: FastAPI, page: "Page") -> None:
             tables = reader.store.connection if reader else None
             values["reasons"] = files.reasons(tables) if tables else []
             values["problems"] = files.problems(tables) if tables else []
+            values["root_problems"] = files.root_problems(tables) if tables else {}
         return page.render("index.html", **values)
 
     @app.post("/index")
