@@ -5,8 +5,8 @@
     allow = ["hidden folders"]               # groups of default rules that are switched off
 
 Every way in has the same checks: the file, the form of the page, commands, and an export of another machine. Unknown
-keys are refused with the list of the right ones, so that a misspelt exclusion never goes unnoticed; numbers have bounds,
-so that no file can switch a limit off by a large one.
+keys are refused with the list of the right ones, so that a misspelt exclusion never goes unnoticed; numbers have
+bounds, so that no file can switch a limit off by a large one.
 """
 
 import json
@@ -151,7 +151,7 @@ def save(path: Path, settings: Settings) -> None:
 
 @contextmanager
 def replacing(path: Path, settings: Settings) -> Iterator[None]:
-    """Replaces the file when it is left; before, the new content is on the disk already, and an error leaves the old."""
+    """Replaces the file at the end, with content that is on the disk before; an error leaves the old file."""
     content = _differences(settings, Settings())
     limits = content.pop("limits", None)
     lines = [f"{key} = {_toml(value)}" for key, value in content.items()]
