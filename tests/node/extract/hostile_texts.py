@@ -17,9 +17,11 @@ RUNS = {
     "jamo": "\u1100\u1161\u11a8", "letters": "a", "capitals": "A", "camel": "aB", "long camel": "fooBarHTTP",
     "digits": "1", "superscripts": "²", "points and digits": "1.", "versions": "1.2", "bars": "_", "snakes": "foo_bar_",
     "spaces": " ", "tabs": "\t", "line ends": "\n", "both": " \n", "NUL": "\0", "escapes": "\x1b[", "Han": "検索語",
-    "one Han": "検", "Thai": "ภาษาไทย", "Khmer": "ក្រុម", "two scripts": "a検", "three scripts": "aбא", "Han and bars": "検_",
+    "one Han": "検", "Thai": "ภาษาไทย", "Khmer": "ក្រុម", "two scripts": "a検",
+    "three scripts": "aбא", "Han and bars": "検_",
     "directions": "\u202e\u202d", "letters and directions": "a\u200f", "families": "\U0001f468\u200d\U0001f469\u200d",
-    "selectors": "\ufe0f", "soft hyphens": "a\u00ad", "long ligatures": "\ufdfa", "dotted capitals": "İ", "sharp s": "ß",
+    "selectors": "\ufe0f", "soft hyphens": "a\u00ad", "long ligatures": "\ufdfa", "dotted capitals": "İ",
+    "sharp s": "ß",
     "apostrophes": "'", "many 'a": "a'", "quotes": '"', "backslashes": "\\", "escaped quotes": '\\"', "query": "wait ",
     "query in one word": "wait", "query in camel": "Wait", "query and accents": "waité ", "query and Han": "wait検索",
     "accents": "é", "accents and bars": "_é", "accents after long words": "a" * 80 + "é", "full width": "Ａ",
@@ -51,7 +53,8 @@ HEADERS = {
 
 KEYS = {
     "private keys": "-----BEGIN PRIVATE KEY-----", "key headers": "-----BEGIN PRIVATE KEY-----a: \n",
-    "key names": "-----BEGIN A ", "putty": "PuTTY-User-Key-File-1: ", "cloud": "AKIA", "tokens": "sk-", "chat": "xoxa-1",
+    "key names": "-----BEGIN A ", "putty": "PuTTY-User-Key-File-1: ", "cloud": "AKIA", "tokens": "sk-",
+    "chat": "xoxa-1",
 }  # fmt: skip
 
 TEXTS = {
