@@ -14,9 +14,8 @@ processes may open the same home, of which one indexes at a time.
 import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 from foltr.errors import InputError, SpecError
 from foltr.node import (
@@ -53,19 +52,9 @@ from foltr.node.rules import Rules
 from foltr.node.settings import Settings
 from foltr.node.shown import Lists, Shown
 from foltr.node.status import Status
+from foltr.node.transfer import PARTS, Content, Imported
 from foltr.node.weighing import WeighedOpenings
 from foltr.node.why import Why
-
-PARTS = ("settings", "memory", "weights")  # of an export
-
-
-class Imported(NamedTuple):
-    choices: int
-    roots: int  # that are new
-    exclusions: int  # that are new
-    weights: bool
-    not_taken: tuple[str, ...]  # what the other machine indexes although it is excluded by default
-    kept: tuple[str, ...]  # own settings that are stricter than those of the file
 
 
 def open(home: str | Path | None = None) -> "Node":  # noqa: A001 - foltr.node.open
@@ -331,35 +320,18 @@ class Node:
         current = learning.serving(self.log).current
         transfer.write(Path(path), self.settings, self.log.uses(), current if current.version else None)
 
-    def read_export(self, path: str | Path, moved: Mapping[str, str] | None = None) -> transfer.Content:
+    def read_export(self, path: str | Path, moved: Mapping[str, str] | None = None) -> Content:
         """The checked content of such a file, for `import_`; `moved` names folders that have another path here."""
         return transfer.read(Path(path), moved)
 
-    def import_(
-        self, content: transfer.Content, *, roots: Collection[str] = (), parts: Collection[str] = PARTS
-    ) -> Imported:
+    def import_(self, content: Content, *, roots: Collection[str] = (), parts: Collection[str] = PARTS) -> Imported:
         """Takes over parts of an export, and those of its roots that are named. All or nothing; nothing that the person
         chose becomes less strict."""
-        unknown = [part for part in parts if part not in PARTS]
-        if unknown or not parts:
-            raise InputError(f"{', '.join(unknown) or 'nothing'}: no part of an export; there are {', '.join(PARTS)}")
         with self._lock:
             self.check_settings()
-            before = self.settings
-            other = content.settings if "settings" in parts else before
-            settings, kept = transfer.joined(before, other, roots)
-            uses = content.uses if "memory" in parts and before.memory else []
-            weights = content.weights if "weights" in parts else None
-            file = self.places.settings_file
-            replacing = node_settings.replacing(file, settings) if settings != before else nullcontext()
-            with replacing, self.log.transaction():
-                self.log.remember(uses)
-                if weights is not None:
-                    learning.adopt(self.log, weights)
-            self.settings = settings
-        added = [len(getattr(settings, name)) - len(getattr(before, name)) for name in ("roots", "exclude")]
-        not_taken = content.not_taken if "settings" in parts else ()
-        return Imported(len(uses), added[0], added[1], weights is not None, not_taken, kept)
+            file, own = self.places.settings_file, self.settings
+            self.settings, found = transfer.take_over(self.log, file, own, content, roots=roots, parts=parts)
+            return found
 
     # ---- settings and index
 

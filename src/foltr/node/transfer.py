@@ -13,16 +13,18 @@ The log of displayed lists does not travel: it stays on the machine on which it 
 import math
 import time
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import nullcontext
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 import msgspec
 
 from foltr.atomic import atomic_write, dump_json
-from foltr.errors import DataError
+from foltr.errors import DataError, InputError
 from foltr.node import learning
 from foltr.node import settings as node_settings
 from foltr.node.learning import Weights
+from foltr.node.log import Log
 from foltr.node.memory import Use, document_key, split_key
 from foltr.node.places import private_file
 from foltr.node.roots import united
@@ -30,6 +32,7 @@ from foltr.node.settings import Limits, Settings
 from foltr.text.analysis import stemmer
 
 FORMAT = "foltr-node"
+PARTS = ("settings", "memory", "weights")
 _MAX_BYTES = 64_000_000
 _MAX_USES = 200_000
 _MAX_TEXT = 4_096  # characters of a path or a query
@@ -61,11 +64,22 @@ class Content(NamedTuple):
     not_taken: tuple[str, ...]  # what `allow` had, and inclusions
 
 
+class Imported(NamedTuple):
+    """What was taken over."""
+
+    choices: int
+    roots: int  # that are new
+    exclusions: int  # that are new
+    weights: bool
+    not_taken: tuple[str, ...]  # what the other machine indexes although it is excluded by default
+    stricter: tuple[str, ...]  # own settings that stay
+
+
 class Joined(NamedTuple):
     """The person's settings after an import."""
 
     settings: Settings
-    kept: tuple[str, ...]  # own values that are stricter than those of the file
+    stricter: tuple[str, ...]  # own values that are stricter than those of the file
 
 
 def write(path: Path, settings: Settings, uses: list[Use], weights: Weights | None) -> None:
@@ -119,9 +133,35 @@ def joined(own: Settings, other: Settings, roots: Collection[str]) -> Joined:
         **{name: min(getattr(own, name), getattr(other, name)) for name in _STRICTER},
         limits=limits,
     )
-    kept = [f"{name} = {_word(getattr(own, name))}" for name in _STRICTER if getattr(own, name) < getattr(other, name)]
-    kept += [f"limits.{name} = {limits[name]}" for name in limits if limits[name] < getattr(other.limits, name)]
-    return Joined(settings, tuple(kept))
+    stricter = [
+        f"{name} = {_word(getattr(own, name))}" for name in _STRICTER if getattr(own, name) < getattr(other, name)
+    ]
+    stricter += [f"limits.{name} = {limits[name]}" for name in limits if limits[name] < getattr(other.limits, name)]
+    return Joined(settings, tuple(stricter))
+
+
+def take_over(
+    log: Log, file: Path, own: Settings, content: Content, *, roots: Collection[str], parts: Collection[str]
+) -> tuple[Settings, Imported]:
+    """Writes parts of an export to log and settings file: all or nothing. The person's settings afterwards."""
+    unknown = [part for part in parts if part not in PARTS]
+    if unknown or not parts:
+        raise InputError(f"{', '.join(unknown) or 'nothing'}: no part of an export; there are {', '.join(PARTS)}")
+    settings, stricter = joined(own, content.settings if "settings" in parts else own, roots)
+    uses = content.uses if "memory" in parts and own.memory else []
+    weights = content.weights if "weights" in parts else None
+    with node_settings.replacing(file, settings) if settings != own else nullcontext(), log.transaction():
+        log.remember(uses)
+        if weights is not None:
+            learning.adopt(log, weights)
+    return settings, Imported(
+        choices=len(uses),
+        roots=len(settings.roots) - len(own.roots),
+        exclusions=len(settings.exclude) - len(own.exclude),
+        weights=weights is not None,
+        not_taken=content.not_taken if "settings" in parts else (),
+        stricter=stricter,
+    )
 
 
 def _settings(path: Path, content: Mapping[str, Any], moved: Mapping[str, str]) -> tuple[Settings, tuple[str, ...]]:

@@ -53,20 +53,20 @@ def _table() -> Array:
 @lru_cache(maxsize=1)
 def _long_run() -> re.Pattern[str]:
     """Runs that may hold too many marks. Above U+FFFF every character counts: with a list of the marks there, `re`
-    walks through ranges at every character. The first character stands alone, since `re` searches for a class much faster
-    than for a repetition."""
+    walks through ranges at every character. The first character stands alone, since `re` searches for a class much
+    faster than for a repetition."""
     either = f"[{_marks()}\U00010000-\U0001ffff]"
     return re.compile(f"{either}{either}{{{MAX_MARKS},}}")
 
 
 def _cut(run: re.Match[str]) -> str:
-    kept: list[str] = []
+    letters: list[str] = []
     marks = 0
     for character in run.group():
         marks = marks + 1 if _is_mark(character) else 0
         if marks <= MAX_MARKS:
-            kept.append(character)
-    return "".join(kept)
+            letters.append(character)
+    return "".join(letters)
 
 
 def _is_mark(character: str) -> bool:

@@ -84,8 +84,8 @@ def _is_too_deep(page: bytes) -> bool:
 
 
 def _has_huge_tag(page: bytes) -> bool:
-    """Whether an element has more than _ATTRIBUTES attributes. There may be one only around blocks without a closing
-    bracket, and ordinary pages have few of these: large pictures as text in an attribute, which are one piece."""
+    """Whether an element has more than _ATTRIBUTES attributes. Only around blocks without a closing bracket there may
+    be one, and ordinary pages have few: large pictures as text in an attribute, which are one piece."""
     last = 0  # everything before it has been looked at
     for block in range(0, len(page) - _BLOCK + 1, _BLOCK):
         if block >= last and page.find(b">", block, block + _BLOCK) < 0:

@@ -74,7 +74,7 @@ def _words(source: str, *, mdoc: bool) -> str:
 
 def _without_definitions(text: str) -> str:
     """Removes macro definitions: from a `.de` line to the next `..` line. One without an end stays."""
-    kept: list[str] = []
+    pieces: list[str] = []
     last = counted = lines = after = 0  # `lines` from `counted` to `end`
     end = -1
     for start in _DEFINITION.finditer(text):
@@ -90,9 +90,9 @@ def _without_definitions(text: str) -> str:
             lines -= text.count("\n", counted, start.end())
         counted = start.end()
         if lines <= _DEFINITION_LINES:
-            kept.append(text[last : start.start()])
+            pieces.append(text[last : start.start()])
             last = after
-    return "".join([*kept, text[last:]])
+    return "".join([*pieces, text[last:]])
 
 
 def _arguments(request: re.Match[str]) -> str:
