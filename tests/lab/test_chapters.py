@@ -46,7 +46,7 @@ def test_a_figure_like_another_keeps_every_claim_and_asks_it_of_its_own_data(nam
 
 def test_a_claim_that_moves_to_another_collection_says_for_which_it_was_stated():
     texts = [one["text"] for one in figures.read_figure("poisoning/fig5.6").content["claim"]]
-    assert len(texts) == 5
+    assert len(texts) == len(figures.read_figure("poisoning/fig5.5").content["claim"]) > 4
     assert (
         "With informational users Krum does not help on yahoo, for any share of attackers (stated for mq2007)" in texts
     )

@@ -8,7 +8,7 @@ import resource
 
 import psutil
 import pytest
-from mutants import GOOD, mutant
+from document_mutants import GOOD, mutant
 
 import foltr.node
 from foltr.node.extract import Extracted, Extractor, Failure, Limits

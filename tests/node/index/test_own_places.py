@@ -11,7 +11,7 @@ import foltr.node
 from foltr.node import indexing
 from foltr.node import places as node_places
 from foltr.node.layout import Reader
-from foltr.node.page.security import load_keys
+from foltr.node.page import sign_ins
 from foltr.node.places import private_json
 from foltr.node.rules import GROUPS, OWN, Rules
 from foltr.node.settings import Settings
@@ -26,7 +26,7 @@ def with_secrets(tmp_path):
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/plain.txt").write_text(f"{WORD} in a document")
     places = node_places.create(node_places.find(home))
-    load_keys(places.config / "page.json", 8390)
+    sign_ins.mint(sign_ins.page_folder(places))
     private_json(places.data / "page_running.json", {"token": WORD})
     for place in (places.config, places.data, places.cache):
         for name in ("page.txt", "copy.json", "open_page.html"):
@@ -56,10 +56,13 @@ def test_cookie_and_token_are_not_found_where_the_home_is_below_a_root(tmp_path)
         Settings(roots=roots, exclude=("!*", "!config/", "!home/**"), allow=EVERYTHING_ALLOWED),
     ):
         assert found_by(places, settings) == ({"plain.txt"}, 0)
-    keys = load_keys(places.config / "page.json", 8390)
+    folder = sign_ins.page_folder(places)
+    cookie, token = sign_ins.redeem(folder, sign_ins.mint(folder)), sign_ins.mint(folder)
+    stored = [file.name for file in folder.rglob("*") if file.is_file()]
+    assert len(stored) > 1
     with foltr.node.open(tmp_path / "docs/home") as node:
         node.add(roots)
-        for secret in (WORD, keys.token, keys.form_token):
+        for secret in (WORD, cookie, token, *stored):
             assert all("/home/" not in row.path for row in node.search(secret, limit=100).rows)
         state = node.why(places.config / "page.txt")
         assert (state.state, state.reason) == ("excluded", f"it is in {places.config}: {OWN}")

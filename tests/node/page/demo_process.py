@@ -64,13 +64,14 @@ class Demo:
         return f"{address}?token={sign_ins.mint(home / 'data' / 'page')}"
 
     def members(self):
-        """Processes of the session, which children cannot leave by accident."""
+        """Processes of the session, and those in a session of their own that were told the demo's folder."""
         found = []
         for one in psutil.process_iter():
             try:
-                if os.getsid(one.pid) == self.process.pid and one.status() != psutil.STATUS_ZOMBIE:
+                ours = os.getsid(one.pid) == self.process.pid or str(self.temporary) in " ".join(one.cmdline())
+                if ours and one.status() != psutil.STATUS_ZOMBIE:
                     found.append(one)
-            except (ProcessLookupError, psutil.NoSuchProcess):
+            except (ProcessLookupError, psutil.NoSuchProcess, psutil.AccessDenied):
                 pass
         return found
 

@@ -10,6 +10,7 @@ import threading
 import time
 
 import pytest
+from page_client import PORT
 from typer.testing import CliRunner
 
 import foltr.node
@@ -68,9 +69,9 @@ def following(node, waits, clock):
 
 
 @pytest.fixture
-def application(node, keys, following):
+def application(node, following):
     """The page with a follower, for `browser_client`."""
-    return create_app(node, keys, following, owner=lambda *_: os.getuid())
+    return create_app(node, PORT, following)
 
 
 def until(condition):
