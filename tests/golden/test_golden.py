@@ -30,6 +30,7 @@ CHANGED = {
 REPEATED = {
     "silo-train-pairwise-paper": "the paper's noise is stored: the same question gets the same draw; before, a new one",
 }
+RENAMED = {"kB sent": "kB of numbers"}  # "kB sent" now has the bytes of the sealed messages
 DISCONTINUOUS = {
     # nDCG of the poisoned network, whose scores nearly tie; its parameters (5e-6) are equal to 1e-19
     "unlearning-logs-mlp-quantity": ("more",),
@@ -72,7 +73,8 @@ def outcome(name, spec):
     named = {str(one): value for one, value in zip(result.names, result.more, strict=True)}
     named |= {f"client {one}": value for one, value in zip(result.clients, result.client_ndcg, strict=True)}
     if name in ABOUT["more_names"]:
-        out[f"{name}/more"] = np.array([named[one] for one in ABOUT["more_names"][name]])  # later ones may be new
+        names = [RENAMED.get(one, one) for one in ABOUT["more_names"][name]]
+        out[f"{name}/more"] = np.array([named[one] for one in names])  # later ones may be new
     if result.points.size:
         out[f"{name}/points"] = result.points
     return out

@@ -1,7 +1,9 @@
 """`foltr silo`: for people and for programs, and what it says to bad input."""
 
+import json
 import shutil
 
+import numpy as np
 import pytest
 from laboratory import strict_json
 
@@ -48,12 +50,12 @@ def test_a_word_finds_its_documents_the_best_first(command, built):
     sketch, key = built
     result = strict_json(command("silo", "query", sketch, "FEVER", "--key", key, "--json").out)
     assert result["documents"] == [{"document": "a.txt", "count": 2}]
-    answer = command("silo", "query", sketch, "cough", "--key", key, "--real-rows", 4)
+    answer = command("silo", "query", sketch, "cough", "--key", key)
     assert answer.out.splitlines() == [
         "     1  a.txt",
         "     1  b.txt",
-        "Of 100,000 words about 2 other words have the same columns.",
-        "Exact counts: epsilon infinite against the asker (unit word, zero-out adjacency).",
+        "An asker learns this list and nothing of other words; the owner learns the word.",
+        "Exact counts: epsilon infinite against the asker (unit word, zero-out).",
     ]
 
 
@@ -108,7 +110,7 @@ def test_another_key_is_refused(command, refused, texts, built, tmp_path):
 def test_a_damaged_sketch_is_refused(refused, built, tmp_path):
     sketch, key = built
     broken = tmp_path / "broken.npz"
-    broken.write_bytes(sketch.read_bytes()[:5000])
+    broken.write_bytes(sketch.read_bytes()[:1000])
     assert "is damaged" in refused("silo", "query", broken, "rash", "--key", key)
     assert "does not exist" in refused("silo", "query", tmp_path / "none.npz", "rash", "--key", key)
 
@@ -120,14 +122,10 @@ def test_one_word_at_a_time(word, says, refused, built):
     assert says in refused("silo", "query", built[0], word, "--key", built[1])
 
 
-def test_a_sketch_of_other_words_is_refused(refused, built, monkeypatch):
+def test_an_index_of_other_words_is_refused(refused, built, monkeypatch):
     """Built by a version of the analyser that cut texts into other words."""
     monkeypatch.setattr("foltr.text.analysis.VERSION", 0)
-    assert "build the sketch again" in refused("silo", "query", built[0], "rash", "--key", built[1])
-
-
-def test_real_rows_out_of_range_are_refused(refused, built):
-    assert "use 1 to 30 real rows" in refused("silo", "query", built[0], "rash", "--key", built[1], "--real-rows", 31)
+    assert "build the index again" in refused("silo", "query", built[0], "rash", "--key", built[1])
 
 
 @pytest.mark.parametrize(
@@ -139,6 +137,9 @@ def test_real_rows_out_of_range_are_refused(refused, built):
         (["--statistics-epsilon", "0"], "use a number above 0"),
         (["--epsilon", "0"], "use a number above 0"),
         (["--loss", "best"], "there are pointwise"),
+        (["--lists", "best"], "there are index, paper, sound, sampled"),
+        (["--noise", "paper"], "give --lists sound, paper or sampled too"),
+        (["--real-rows", "5"], "give --lists sound, paper or sampled too"),
     ],
 )
 def test_training_that_cannot_be_is_refused(wrong, says, refused):
@@ -175,6 +176,7 @@ def test_the_demo_for_people(command):
         "CS-F-LTR",
         "pooled",
         "Local to CS-F-LTR",
+        "Allowance: off in this table",
         "A simulation",
     ):
         assert part in answer.out
@@ -185,9 +187,17 @@ def test_the_demo_for_programs_shows_the_leak_and_every_regime(command):
     result = strict_json(command("silo", "demo", "--queries", 30, "--parties", 2, "--json").out)
     question, training = result["question"], result["training"]
     assert question["server"]["contains_term"] is False
-    assert question["server"]["contains_columns"] is False
+    assert question["server"]["contains_hash"] is False
+    assert question["identified"] == question["term"]
+    shown = {row["by"]: row for row in question["disclosure"]}
+    assert (shown["index"]["recall"], shown["index"]["unasked known"]) == (1, 0)
+    assert shown["sampled"]["unasked known"] > 0.3
+    assert shown["index"]["kB sent"] < 0.1 * shown["sampled"]["kB sent"]
+    assert training["allowance"] == "off"
+    assert training["allowances"] > 0
+    assert training["mb_sent"] > 0
     assert [one["real_rows"] for one in question["owner"]] == [2, 3, 4, 5]
-    kinds = {one["noise"]: one for one in question["noise"]}
+    kinds = {one["noise"]: one for one in question["noise"] if (one["of"], one["noise"]) != ("index", "one_shot")}
     assert kinds["paper"]["answer"] != kinds["none"]["answer"]
     assert kinds["paper"]["after_the_attack"] == kinds["none"]["after_the_attack"]  # whatever the draw was
     assert [kinds[name]["epsilon"] for name in ("none", "paper")] == ["infinite", "infinite"]
@@ -207,7 +217,7 @@ def test_the_demo_says_the_same_every_time(command):
 
 @pytest.mark.usefixtures("small")
 def test_training_with_one_shot_noise_states_its_epsilon(command):
-    more = ("--parties", 2, "--queries", 30, "--noise", "one_shot", "--epsilon", 4, "--real-rows", 10)
+    more = ("--parties", 2, "--queries", 30, "--noise", "one_shot", "--epsilon", 4)
     result = strict_json(command("silo", "train", "docstrings", *more, "--json").out)
     assert result["epsilon"]["answers"] == pytest.approx(4, rel=0.01)
     assert result["epsilon"]["total"] == result["epsilon"]["statistics"] == "infinite"
@@ -217,14 +227,17 @@ def test_training_with_one_shot_noise_states_its_epsilon(command):
     assert (result["epsilon"]["unit"], result["epsilon"]["adjacency"]) == ("word", "zero-out")
 
 
-def test_a_sketch_of_an_earlier_version_is_refused_with_what_to_do(built, refused):
-    import json
-
-    import numpy as np
-
-    sketch, key = built
-    with np.load(sketch) as file:
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"version": 1}, "build the index again with this version of foltr"),
+        ({"kind": "rtk", "variant": "sampled"}, "build it again: foltr silo build now writes an index"),
+    ],
+)
+def test_a_file_of_an_earlier_version_is_refused_with_what_to_do(changed, says, built, refused):
+    index, key = built
+    with np.load(index) as file:
         inside = {name: file[name] for name in file.files}
-    header = json.loads(bytes(inside["header"])) | {"version": 1}
-    np.savez(sketch, **inside | {"header": np.frombuffer(json.dumps(header).encode(), np.uint8)})
-    assert "build the sketch again with this version of foltr" in refused("silo", "query", sketch, "rash", "--key", key)
+    header = json.loads(bytes(inside["header"])) | changed
+    np.savez(index, **inside | {"header": np.frombuffer(json.dumps(header).encode(), np.uint8)})
+    assert says in refused("silo", "query", index, "rash", "--key", key)

@@ -55,7 +55,10 @@ def metrics(answer):
 
 @pytest.mark.usefixtures("clinics")
 def test_regimes_are_compared_the_same_way_twice(tmp_path, command):
-    spec = written(tmp_path, TRAIN | {"silo": {**TRAIN["silo"], "real_rows": 2, "columns": 15}, "runs": {"seeds": 2}})
+    spec = written(
+        tmp_path,
+        TRAIN | {"silo": {**TRAIN["silo"], "lists": "sound", "real_rows": 2, "columns": 15}, "runs": {"seeds": 2}},
+    )
     first, again = (metrics(command("run", spec, "--out", tmp_path / name, "--json")) for name in ("a", "b"))
     assert first == again
     assert 0 < first["nDCG@10, average, Local"] <= 1
@@ -78,7 +81,7 @@ def test_a_finished_run_has_a_card_and_a_page(tmp_path, command):
     assert "Answers and statistics together: epsilon infinite" in said
     assert "is a simulation" in said
     assert command("report", run, "--to", tmp_path / "page.html").code == 0
-    assert "Sketches with noise added once" in (tmp_path / "page.html").read_text()
+    assert "Answers with noise added once" in (tmp_path / "page.html").read_text()
     assert command("privacy", "audit", run).code == 2
 
 
@@ -116,8 +119,32 @@ def test_retrieval_is_measured_on_synthetic_documents(tmp_path, command):
     assert "compiled in" not in shown.err  # the kernels of clicks are not waited for
     each = {**RETRIEVE["silo"], "by": "naive-each"}
     naive = metrics(command("run", written(tmp_path, RETRIEVE | {"silo": each}), "--json"))
-    assert naive["kB sent"] == 300 * 30 * 8 / 1e3
+    assert naive["kB of numbers"] == 300 * 30 * 8 / 1e3
+    assert naive["kB sent"] > naive["kB of numbers"]  # 300 sealed questions and answers
     assert naive["size_mb"] == 300 * 30 * 200 * 4 / 1e6
+
+
+@pytest.mark.usefixtures("clinics")
+def test_disclosure_is_measured_and_an_index_shows_no_unasked_word(tmp_path, command):
+    found = {}
+    for by in ("index", "sound", "paper", "sampled"):
+        silo = {"kind": "disclosure", "by": by, "top": 20, "columns": 30, "asked": 5}
+        found[by] = metrics(command("run", written(tmp_path, TRAIN | {"silo": silo}), "--json"))
+        assert found[by]["entries known"] <= found[by]["entries charged"]
+    assert (found["index"]["unasked known"], found["index"]["recall"]) == (0, 1)
+    assert found["sampled"]["unasked known"] > 0.5
+    assert found["sound"]["unasked known"] > 0.2
+
+
+@pytest.mark.parametrize("lists", ["index", "sampled", "sound", "paper"])
+def test_a_card_says_what_answers_show_and_that_the_allowance_is_off(lists):
+    (setting,) = plan(TRAIN | {"silo": {"kind": "train", "lists": lists}}).settings
+    said = " ".join(card_of(setting)["sentences"])
+    assert "The allowance is off in this run" in said
+    shown = (
+        "two, five or all members that collude get 200 together" if lists == "index" else "words that were not asked"
+    )
+    assert shown in said
 
 
 @pytest.mark.usefixtures("clinics")
@@ -143,8 +170,10 @@ def test_separation_is_the_share_of_pairs_in_the_right_order():
         (TRAIN | {"data": RETRIEVE["data"]}, "has no queries to learn from"),
         (TRAIN | {"data": {"name": "clinics", "folds": "1-5"}}, "a corpus has no folds"),
         (TRAIN | {"silo": {"kind": "train", "real_rows": 31}}, "real_rows = 31 of 30 rows"),
+        (TRAIN | {"silo": {"kind": "train", "real_rows": 5}}, "an index is asked by a hash, without rows"),
+        (TRAIN | {"silo": {"kind": "train", "noise": "paper"}}, 'silo.noise = "paper" is of sketches'),
         (TRAIN | {"silo": {"kind": "train", "shares": 2}}, "shares = 2 for 4 parties"),
-        (TRAIN | {"silo": {"kind": "trian"}}, "there are train, retrieval, projection"),
+        (TRAIN | {"silo": {"kind": "trian"}}, "there are train, retrieval, disclosure, projection"),
         (TRAIN | {"silo": {"kind": "train", "clients": 3}}, "silo.clients: no such key"),
         (TRAIN | {"federation": {"rounds": 3}}, "known keys are data, silo, runs"),
     ],

@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from releases_by_hand import gaussian, laplace, response
 
 from foltr.errors import PrivacyError
 from foltr.privacy.accounting import affordable, epsilon, laplace_divergence
-from foltr.privacy.calibration import gaussian_epsilon
+from foltr.privacy.calibration import gaussian_epsilon, noise_multiplier
 from foltr.privacy.events import RECIPIENTS, Event, one_share, pure_epsilon, with_present
 from foltr.privacy.mechanisms import Fpdgd, ReleaseContext
 
@@ -45,6 +46,24 @@ def test_fpdgd_costs_a_user_hundreds(parameters, rounds, user_level):
     assert spent.pld is None
     assert spent.rdp == pytest.approx(user_level, rel=0.2)
     assert pure_epsilon(event) == pytest.approx(math.sqrt(parameters) * 1.2)
+
+
+@pytest.mark.parametrize(("parameters", "rounds", "half", "whole"), [(136, 200, 74, 217), (46, 1000, 262, 853)])
+def test_fpdgd_by_zero_out_is_half_the_distance_and_still_hundreds(parameters, rounds, half, whole):
+    """README and findings compare it with user-level DP: zero-out is a ball's radius, replacement its diameter."""
+    for clip, user_level in (("half-delta", half), ("delta", whole)):
+        mechanism = Fpdgd(1.2, 3.0, clip)
+        event = mechanism.event(ReleaseContext(1000, rounds, parameters))
+        assert event.adjacency == "replace"
+        assert event.bound == 2 * mechanism.radius
+        zero_out = msgspec.structs.replace(event, bound=mechanism.radius, adjacency="zero-out")
+        assert epsilon({zero_out: rounds}, DELTA).rdp == pytest.approx(user_level, abs=1)
+
+
+def test_epsilon_1_by_zero_out_is_2_15_by_replacement():
+    mu = noise_multiplier(1.0, DELTA, 20)
+    assert gaussian_epsilon(math.sqrt(20) / mu, DELTA) == pytest.approx(1.0, abs=0.01)
+    assert gaussian_epsilon(2 * math.sqrt(20) / mu, DELTA) == pytest.approx(2.15, abs=0.01)
 
 
 def test_clipping_to_delta_doubles_the_round():

@@ -7,6 +7,7 @@ import numpy as np
 from foltr.rng import stream
 from foltr.silo import envelopes, messages, rtk
 from foltr.silo.allowance import Limits, in_memory
+from foltr.silo.index import build_index
 from foltr.silo.keys import group_plan, make_group, new_identity, open_group, public
 from foltr.silo.owners import NoiseChoice, make_owner
 from foltr.silo.protocol import Target, make_asker
@@ -37,6 +38,11 @@ def lists(texts=TEXTS, functions=FAMILY, variant="sound", top=3):
     sketch = rtk.empty(hashes.shape, variant=variant, top=top)
     rtk.add_documents(sketch, documents, hashes)
     return sketch
+
+
+def index_of(texts=TEXTS, functions=FAMILY, top=3):
+    words, documents = counts(texts)
+    return build_index(documents, words, functions, top=top)
 
 
 def seeded(seed):

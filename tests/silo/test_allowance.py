@@ -1,14 +1,22 @@
-"""What an asker may read: counted in cells, stored before the answer, the same after a restart."""
+"""What an asker may learn: counted in entries, stored before the answer, the same in all processes."""
 
+import contextlib
+import json
+import multiprocessing
+from pathlib import Path
+
+import numpy as np
 import pytest
-from silos import ASKS, OWNS, TARGET, THIRD, asker, lists, owner_of, question
+from silos import ASKS, FAMILY, OWNS, TARGET, THIRD, asker, index_of, lists, owner_of, question
 
-from foltr.errors import DataError, PrivacyError, SpecError
+from foltr.errors import DataError, PrivacyError, SpecError, StorageError
 from foltr.silo.allowance import DAY, Limits, in_memory, open_allowance, spend
 from foltr.silo.owners import NoiseChoice, answer, default_limits, make_owner
 from foltr.silo.protocol import ask_top, relay
+from foltr.silo.sketches import hash_words
 
-LIMITS = Limits(cells=100, total=250)
+LIMITS = Limits(entries=100, total=250)
+WORD = {"columns": b"", "word": hash_words(["fever"], FAMILY).astype("<u8").tobytes()}
 WHO, OTHER = bytes(32), bytes(range(32))
 
 
@@ -20,7 +28,7 @@ class Clock:
         return self.seconds
 
 
-def test_cells_are_counted_by_asker_and_come_back_with_the_next_period():
+def test_entries_are_counted_by_asker_and_come_back_with_the_next_period():
     clock = Clock()
     book = in_memory(LIMITS, b"", clock)
     spend(book, WHO, 1, 60)
@@ -46,7 +54,7 @@ def test_a_clock_that_goes_back_gives_nothing_back():
         spend(book, WHO, 2, 1)
 
 
-def test_a_restart_forgets_neither_cells_nor_numbers(tmp_path):
+def test_a_restart_forgets_neither_entries_nor_numbers(tmp_path):
     clock, file = Clock(), tmp_path / "allowances.json"
     spend(open_allowance(file, LIMITS, OWNS.context, clock), WHO, 8, 70)
     again = open_allowance(file, LIMITS, OWNS.context, clock)
@@ -60,22 +68,21 @@ def test_a_restart_forgets_neither_cells_nor_numbers(tmp_path):
 
 def test_an_owner_stores_the_charge_before_its_answer_leaves(tmp_path, monkeypatch):
     """The process dies while it answers: the cells are spent."""
-    file, sketch = tmp_path / "allowances.json", lists()
-    cells = 30 * sketch.entries.shape[2]
-    limits = Limits(cells, cells)
+    file, sketch = tmp_path / "allowances.json", index_of()
+    limits = Limits(sketch.top, sketch.top)
     owner = make_owner(
         OWNS, lists=sketch, choice=NoiseChoice("none"), allowance=open_allowance(file, limits, OWNS.context)
     )
     with monkeypatch.context() as patched:
         patched.setattr("foltr.silo.owners._lists", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            answer(owner, question(number=1))
+            answer(owner, question(number=1, **WORD))
     restarted = make_owner(
         OWNS, lists=sketch, choice=NoiseChoice("none"), allowance=open_allowance(file, limits, OWNS.context)
     )
     with pytest.raises(PrivacyError, match="has 0 left"):
-        answer(restarted, question(number=2))
-    answer(restarted, question(THIRD, number=1))  # another asker has its own
+        answer(restarted, question(number=2, **WORD))
+    answer(restarted, question(THIRD, number=1, **WORD))  # another asker has its own
 
 
 def test_the_allowance_of_another_group_is_not_taken(tmp_path):
@@ -88,29 +95,101 @@ def test_the_allowance_of_another_group_is_not_taken(tmp_path):
         open_allowance(file, LIMITS, OWNS.context)
 
 
-@pytest.mark.parametrize("wrong", [(0, 5), (5, 4), (5, 5, 0)])
+def test_a_file_of_an_earlier_version_is_refused_with_advice(tmp_path):
+    file = tmp_path / "allowances.json"
+    account = {"number": 1, "period": 2, "cells": 3, "total": 4}
+    stored = {"version": 1, "context": OWNS.context.hex(), "accounts": {WHO.hex(): account}}
+    file.write_text(json.dumps(stored))
+    with pytest.raises(DataError, match=r"no allowances of this version .* make a new group of a higher epoch"):
+        open_allowance(file, LIMITS, OWNS.context)
+
+
+@pytest.mark.parametrize("wrong", [(0, 5), (5, 4), (5, 5, 4), (5, 5, 5, 0)])
 def test_impossible_limits_are_refused(wrong):
     with pytest.raises(SpecError, match="use 1 or more"):
         Limits(*wrong)
 
 
-def test_without_limits_given_an_asker_never_gets_every_column():
-    """200 columns: 20 questions a day and 100 in all."""
-    limits = default_limits(30, 750)
-    assert (limits.cells, limits.total) == (20 * 30 * 750, 100 * 30 * 750)
-    owner = make_owner(OWNS, lists=lists(), choice=NoiseChoice("none"))
-    one = asker(ASKS)
+def test_without_limits_given_an_asker_gets_twenty_words_a_day():
+    limits = default_limits(150)
+    assert (limits.entries, limits.total, limits.together) == (3_000, 15_000, 30_000)
+    owner = make_owner(OWNS, lists=index_of(), choice=NoiseChoice("none"))
+    one = asker(ASKS, real_rows=None)
     for _ in range(20):
         owner = relay(ask_top(one, TARGET, "fever", top=1), owner).owner
     with pytest.raises(PrivacyError, match="has 0 left"):
         relay(ask_top(one, TARGET, "fever", top=1), owner)
 
 
-def test_a_question_costs_what_its_answer_shows():
-    owner = owner_of("none", limits=Limits(10**6, 10**6))
-    answer(owner, question(what="count", number=1, documents=bytes(4)))  # document 0
-    account = owner.allowance.accounts[ASKS.members[ASKS.place].signing.hex()]
-    assert account.total == 30
-    answer(owner, question(number=2))
-    after = owner.allowance.accounts[ASKS.members[ASKS.place].signing.hex()]
-    assert after.total == 30 + 30 * lists().entries.shape[2]
+def test_members_that_collude_share_an_allowance():
+    """Three members ask in turn: together they get what the limit for all says, and no more."""
+    limits = Limits(entries=100, total=100, together=150)
+    book = in_memory(limits, b"", Clock())
+    got = 0
+    for number, who in enumerate([WHO, OTHER, bytes(31) + b"a"] * 10, start=1):
+        with contextlib.suppress(PrivacyError):
+            spend(book, who, number, 10)
+            got += 10
+    assert got == 150
+    with pytest.raises(PrivacyError, match="150 for all askers together"):
+        spend(book, WHO, 99, 10)
+    assert sum(account.total for account in book.accounts.values()) == 150
+
+
+def test_a_question_costs_what_its_answer_can_make_known():
+    """To an index K entries or one a document; to a sketch every number, which may be that of any word."""
+    for lists_, cost, asked in ((index_of(), 3, WORD), (lists(), 30 * lists().entries.shape[2], {})):
+        owner = owner_of("none", lists=lists_, limits=Limits(10**6, 10**6))
+        answer(owner, question(number=1, **asked))
+        assert owner.allowance.accounts[ASKS.members[ASKS.place].signing.hex()].total == cost
+    for owner, cost, asked in (
+        (owner_of("none", lists=index_of()), 2, WORD),
+        (owner_of("none"), 60, {}),
+    ):
+        answer(owner, question(what="count", number=1, documents=np.arange(2, dtype="<i4").tobytes(), **asked))
+        assert owner.allowance.accounts[ASKS.members[ASKS.place].signing.hex()].total == cost
+
+
+def spend_until_refused(file, member, queue):
+    book, got = open_allowance(Path(file), LIMITS, OWNS.context, Clock()), 0
+    for number in range(1, 200):
+        try:
+            spend(book, WHO, 2 * number + member, 1)
+            got += 1
+        except (PrivacyError, DataError):  # the other process may have used a higher number
+            continue
+    queue.put(got)
+
+
+def test_two_processes_with_one_file_read_what_one_may(tmp_path):
+    """Before, each process had the accounts of its start, and two read twice the limit."""
+    file, context = tmp_path / "allowances.json", multiprocessing.get_context("fork")
+    queue = context.Queue()
+    processes = [context.Process(target=spend_until_refused, args=(str(file), member, queue)) for member in (0, 1)]
+    for process in processes:
+        process.start()
+    got = sum(queue.get(timeout=120) for _ in processes)
+    for process in processes:
+        process.join()
+    assert got == LIMITS.entries
+    (account,) = open_allowance(file, LIMITS, OWNS.context, Clock()).accounts.values()
+    assert account.total == LIMITS.entries
+
+
+def test_two_allowances_of_one_file_share_it(tmp_path):
+    """The same without a race: two owners that were opened before the first question."""
+    file = tmp_path / "allowances.json"
+    books = [open_allowance(file, LIMITS, OWNS.context, Clock()) for _ in range(2)]
+    spend(books[0], WHO, 1, 100)
+    with pytest.raises(PrivacyError, match="has 0 left"):
+        spend(books[1], WHO, 2, 1)
+    with pytest.raises(DataError, match="not above its last one"):
+        spend(books[0], WHO, 2, 1)
+
+
+def test_an_allowance_whose_file_is_gone_answers_nothing(tmp_path):
+    file = tmp_path / "allowances.json"
+    book = open_allowance(file, LIMITS, OWNS.context, Clock())
+    file.unlink()
+    with pytest.raises(StorageError, match="could not be read"):
+        spend(book, WHO, 1, 1)

@@ -8,15 +8,16 @@ from foltr.errors import DataError, PrivacyError
 from foltr.privacy.ledger import spent
 from foltr.silo.allowance import Limits, open_allowance
 from foltr.silo.group_files import create_identity, encode_group, open_delivered, read_identity
+from foltr.silo.index import build_index
 from foltr.silo.keys import group_plan, make_group, public
 from foltr.silo.owners import answer, serve_releases, with_statistics
 from foltr.silo.protocol import Target, ask_counts, ask_statistics, ask_top, make_asker
 from foltr.silo.releases import release_to_file, statistics_to_file
-from foltr.silo.sketches import family, hash_terms, sketch_documents
+from foltr.silo.sketches import family
 from foltr.silo.statistics import look_up, release_statistics
 
 NAMES = [f"{number}.txt" for number in range(len(TEXTS))]
-COUNT_CELLS = 30 * len(TEXTS)
+ENTRIES = len(TEXTS)
 
 
 @pytest.fixture
@@ -40,9 +41,9 @@ def owner_from(folder, plan, group, texts=TEXTS):
     member = opened(folder, plan, group)
     functions = family(member.key)
     words, documents = counts(texts)
-    exact = sketch_documents("count", documents, hash_terms(words, functions))
-    releases = release_to_file(folder / "releases.npz", exact, NAMES, epsilon=1.0, budget=2.0)
-    limits = Limits(cells=2 * COUNT_CELLS, total=3 * COUNT_CELLS)
+    exact = build_index(documents, words, functions, top=3)
+    releases = release_to_file(folder / "releases.json", exact, NAMES, epsilon=1.0, budget=2.0)
+    limits = Limits(entries=2 * ENTRIES, total=3 * ENTRIES)
     allowance = open_allowance(folder / "allowances.json", limits, member.context, now=lambda: 0.0)
     table = statistics_to_file(
         folder / "statistics", lambda: release_statistics(documents, words, functions, noise="noisy", epsilon=0.5)
@@ -62,7 +63,7 @@ def test_a_restart_changes_no_answer_and_forgets_nothing(parties):
     (north, south, _), plan, group = parties
     owner = owner_from(south, plan, group)
     member = opened(north, plan, group)
-    asker, target = make_asker(member, family(member.key), real_rows=30), Target(owner.membership.place)
+    asker, target = make_asker(member, family(member.key)), Target(owner.membership.place)
     every = np.arange(len(TEXTS))
     recorded = next(ask_counts(asker, target, "fever", every))
     owner, first = carried(ask_counts(asker, target, "cough", every), owner)

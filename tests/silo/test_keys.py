@@ -59,9 +59,9 @@ def test_a_member_more_or_less_is_refused_though_the_maker_signed_it():
             open_group(other, MAKER, PLAN)
 
 
-@pytest.mark.parametrize("version", [1, VERSION + 1])
+@pytest.mark.parametrize("version", [1, VERSION - 1, VERSION + 1])
 def test_another_version_is_refused_with_what_to_do(version):
-    with pytest.raises(SpecError, match=f"version {version}; this program speaks version 2: ask its maker"):
+    with pytest.raises(SpecError, match=f"version {version}; this program speaks version {VERSION}: ask its maker"):
         open_group(GROUP._replace(version=version), IDENTITIES[1], PLAN)
 
 

@@ -10,7 +10,6 @@ from foltr.errors import SpecError
 from foltr.silo import messages
 from foltr.silo.leakage import (
     anonymity_set_size,
-    describe_anonymity,
     differences,
     identify,
     matching_rows,
@@ -93,11 +92,6 @@ def test_it_is_what_counting_all_columns_of_another_word_gives():
     hits = sum(row.count(0) >= 2 for row in product(range(columns), repeat=rows))  # the question is 0 everywhere
     found = anonymity_set_size(real_rows=2, rows=rows, columns=columns, vocabulary=11)
     assert found == pytest.approx(10 * hits / columns**rows)
-
-
-def test_a_term_that_can_be_identified_is_reported_as_such():
-    assert describe_anonymity(990.9) == "about 991 other words have the same columns"
-    assert "can identify the term" in describe_anonymity(0.04)
 
 
 @pytest.mark.parametrize("wrong", [{"real_rows": 0}, {"real_rows": 31}, {"columns": 0}, {"vocabulary": 0}])

@@ -1,4 +1,4 @@
-"""Sketches on disk: what was saved comes back, what was broken is named, the key stays away."""
+"""An index on disk: what was saved comes back, what was broken is named, the key stays away."""
 
 import io
 import json
@@ -8,64 +8,35 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from silos import index_of
 
 from foltr.errors import DataError
-from foltr.silo import rtk, sketches
-from foltr.silo.sketches import family, hash_terms, take_hashes
-from foltr.silo.storage import load_rtk, load_sketch, save
+from foltr.silo.sketches import family
+from foltr.silo.storage import load_index, save_index
 
 KEY = b"a key that must not be on a disk"
-HASHES = hash_terms([f"word{n}" for n in range(9)], family(KEY, rows=3, columns=4))
+INDEX = index_of(functions=family(KEY))
 
 
-def rtk_sketch(variant="sound"):
-    sketch = rtk.empty(HASHES.shape, variant=variant, top=2, alpha=2)
-    for number in range(8):
-        rtk.add(sketch, number, take_hashes(HASHES, [number, 8]), [3, number + 1])
-    return sketch
-
-
-def count_sketch(kind="count", documents=None):
-    sketch = sketches.empty(kind, HASHES.shape, documents)
-    sketch.cells[...] = np.arange(sketch.cells.size).reshape(sketch.cells.shape)
-    return sketch
-
-
-@pytest.mark.parametrize("variant", rtk.VARIANTS)
-def test_an_rtk_sketch_comes_back_and_works_on(variant, tmp_path):
-    sketch = rtk_sketch(variant)
-    assert save(tmp_path / "one.npz", sketch) == (tmp_path / "one.npz").stat().st_size
-    loaded = load_rtk(tmp_path / "one.npz")
-    for before, after in zip(sketch, loaded, strict=True):
-        assert np.array_equal(before, after)
-    rtk.delete(loaded, 3)
-    rtk.add(loaded, 3, take_hashes(HASHES, [0]), [1])
-    assert loaded.members == sketch.members
-
-
-@pytest.mark.parametrize("kind", sketches.KINDS)
-@pytest.mark.parametrize("documents", [None, 5])
-def test_a_sketch_comes_back(kind, documents, tmp_path):
-    sketch = count_sketch(kind, documents)
-    save(tmp_path / "one.npz", sketch)
-    loaded = load_sketch(tmp_path / "one.npz")
-    assert (loaded.kind, loaded.shape) == (sketch.kind, sketch.shape)
-    assert np.array_equal(loaded.cells, sketch.cells)
+def test_an_index_comes_back(tmp_path):
+    assert save_index(tmp_path / "one.npz", INDEX) == (tmp_path / "one.npz").stat().st_size
+    loaded = load_index(tmp_path / "one.npz")
+    assert all(np.array_equal(before, after) for before, after in zip(INDEX, loaded, strict=True))
 
 
 def test_the_key_is_not_in_the_file(tmp_path):
-    save(tmp_path / "one.npz", rtk_sketch())
+    save_index(tmp_path / "one.npz", INDEX)
     content = (tmp_path / "one.npz").read_bytes()
     assert KEY not in content
     assert KEY.hex().encode() not in content
-    assert HASHES.shape.fingerprint.encode() in content
+    assert INDEX.shape.fingerprint.encode() in content
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_damaged_file_is_an_error_that_names_it_or_harmless(data, tmp_path):
     path = tmp_path / "broken.npz"
-    save(path, rtk_sketch())
+    save_index(path, INDEX)
     content = bytearray(path.read_bytes())
     if data.draw(st.booleans()):
         del content[data.draw(st.integers(0, len(content) - 1)) :]
@@ -74,11 +45,11 @@ def test_a_damaged_file_is_an_error_that_names_it_or_harmless(data, tmp_path):
     path.write_bytes(content)
     said = ""
     try:
-        loaded = load_rtk(path)
+        loaded = load_index(path)
     except DataError as error:
         said = str(error)
     if not said:  # a byte that says nothing, as a time in the table of contents
-        assert all(np.array_equal(before, after) for before, after in zip(rtk_sketch(), loaded, strict=True))
+        assert all(np.array_equal(before, after) for before, after in zip(INDEX, loaded, strict=True))
     assert not said or "broken.npz" in said
 
 
@@ -92,42 +63,35 @@ def rewritten(path, header=(), **arrays):
     np.savez(path, **(inside | arrays))
 
 
-def with_sizes(sketch, size):
-    return np.full_like(sketch.sizes, size)
-
-
 @pytest.mark.parametrize(
     ("said", "change"),
     [
-        (
-            "version 1; expected 'rtk', version 2: give another file, or build the sketch again",
-            {"header": {"version": 1}},
-        ),
-        ("version 3; expected 'rtk', version 2", {"header": {"version": 3}}),
+        ("version 1; expected 'index', version 2: give another file, or build the index", {"header": {"version": 1}}),
+        ("version 3; expected 'index', version 2", {"header": {"version": 3}}),
         ("holds 'sketch'", {"header": {"kind": "sketch"}}),
-        ("no known variant", {"header": {"variant": "best"}}),
-        ("no known variant", {"header": {"top": "many"}}),
+        ("shows an asker more than the asked word; build it again", {"header": {"kind": "rtk"}}),
+        ("says no K", {"header": {"top": "many"}}),
         ("no shape", {"header": {"rows": -3}}),
-        ("do not fit", {"header": {"rows": 10**9}}),
-        ("do not fit", {"header": {"top": 50}}),
-        ("more than its capacity", {"sizes": with_sizes(rtk_sketch(), 5)}),
-        ("more than its capacity", {"sizes": with_sizes(rtk_sketch(), -1)}),
-        ("that is no member", {"members": np.array([1, 2], np.int32)}),
-        ("not in order", {"entries": rtk_sketch().entries[..., ::-1].copy()}),
-        ("lacks entries", {"entries": rtk_sketch().entries.astype(np.float64)}),
-        ("lacks limits", {"limits": np.zeros((3, 4), np.int64)}),
+        ("not in order", {"hashes": INDEX.hashes[::-1].copy()}),
+        ("do not fit each other", {"hashes": INDEX.hashes[1:]}),
+        ("do not fit each other", {"counts": INDEX.counts[1:]}),
+        ("do not fit each other", {"versions": INDEX.versions[:, :3]}),
+        ("its lists overlap", {"starts": INDEX.starts[::-1].copy()}),
+        ("names a document that is not there", {"versions": INDEX.versions[:1]}),
+        ("names a document that is not there", {"counts": np.zeros_like(INDEX.counts)}),
+        ("lacks counts", {"counts": INDEX.counts.astype(np.float64)}),
         ("header", {"header": None, "header_": 0}),
     ],
 )
 def test_a_file_that_contradicts_itself_is_refused(said, change, tmp_path):
     path = tmp_path / "odd.npz"
-    save(path, rtk_sketch())
+    save_index(path, INDEX)
     if change.pop("header_", None) is not None:
-        np.savez(path, entries=rtk_sketch().entries)
+        np.savez(path, hashes=INDEX.hashes)
     else:
         rewritten(path, **change)
     with pytest.raises(DataError, match=f"odd.npz.*{said}"):
-        load_rtk(path)
+        load_index(path)
 
 
 def test_pickles_bombs_and_giants_are_not_opened(tmp_path):
@@ -137,15 +101,15 @@ def test_pickles_bombs_and_giants_are_not_opened(tmp_path):
     announced = io.BytesIO()
     np.lib.format.write_array_header_1_0(announced, {"descr": "<i8", "fortran_order": False, "shape": (1 << 50,)})
     with zipfile.ZipFile(giant, "w") as file:
-        file.writestr("entries.npy", announced.getvalue())
+        file.writestr("hashes.npy", announced.getvalue())
     for path, said in ((pickled, "plain array"), (packed, "compressed"), (giant, "announces more")):
         with pytest.raises(DataError, match=f"{path.name}.*{said}"):
-            load_rtk(path)
+            load_index(path)
 
 
-def test_a_missing_file_and_a_wrong_folder_say_so(tmp_path):
+def test_a_missing_file_and_no_index_say_so(tmp_path):
     with pytest.raises(DataError, match=r"nowhere\.npz does not exist"):
-        load_sketch(tmp_path / "nowhere.npz")
-    (tmp_path / "text.npz").write_text("no sketch at all")
+        load_index(tmp_path / "nowhere.npz")
+    (tmp_path / "text.npz").write_text("no index at all")
     with pytest.raises(DataError, match=r"text\.npz is damaged"):
-        load_sketch(tmp_path / "text.npz")
+        load_index(tmp_path / "text.npz")

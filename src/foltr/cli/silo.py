@@ -13,7 +13,7 @@ from foltr.cli.output import Commands, Json, print_json, with_options
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
-    help="Organisations with their own documents: sketches, queries, one ranker.",
+    help="Organisations with their own documents: search across them, one ranker.",
 )
 
 Key = Annotated[Path, typer.Option("--key", help="File of the hash key that the parties share.", show_default=False)]
@@ -36,7 +36,7 @@ def demo(
     queries: Queries = 200,
     json_: Json = False,
 ) -> None:
-    """Four parties on Python's docstrings: a query, who sees what, and all regimes.
+    """Four parties on Python's docstrings: a query, who learns what, and all regimes.
 
     A simulation in one process, about a minute. Key and noise follow from a seed.
     """
@@ -54,23 +54,23 @@ def demo(
 @app.command("build")
 def build(
     folder: Annotated[Path, typer.Argument(help="Folder of text files.", show_default=False)],
-    to: Annotated[Path, typer.Option("--to", help="The sketch to write.", show_default=False)],
+    to: Annotated[Path, typer.Option("--to", help="The index to write.", show_default=False)],
     key: Key,
     top: Annotated[
         int | None, typer.Option("--top", help="Documents an answer may name (default: 150, or all).")
     ] = None,
     json_: Json = False,
 ) -> None:
-    """Sketch a folder of texts for queries; writes a new key if needed.
+    """Index a folder of texts for queries; writes a new key if needed.
 
-    The sketch has exact counts. It is the owner's own, like the texts.
+    The index has exact counts. It is the owner's own, like the texts.
     """
-    from foltr.silo.folders import build as sketch_folder
+    from foltr.silo.folders import build as index_folder
     from foltr.silo.folders import names_file
 
-    built = sketch_folder(folder, to, key, top=top)
+    built = index_folder(folder, to, key, top=top)
     if json_:
-        print_json({"sketch": str(to), "names": str(names_file(to)), "key": str(key), **built._asdict()})
+        print_json({"index": str(to), "names": str(names_file(to)), "key": str(key), **built._asdict()})
         return
     _say(
         f"{to}: {built.documents:,} documents, {built.words:,} words, {built.bytes:,} bytes; answers up to {built.top}"
@@ -86,38 +86,31 @@ def build(
 
 @app.command("query")
 def query(
-    sketch: Annotated[Path, typer.Argument(help="A sketch that `build` wrote.", show_default=False)],
+    index: Annotated[Path, typer.Argument(help="An index that `build` wrote.", show_default=False)],
     word: Annotated[str, typer.Argument(help="One word.", show_default=False)],
     key: Key,
     top: Annotated[int | None, typer.Option("--top", help="Documents to name (default: 10, or all).")] = None,
-    real_rows: Annotated[
-        int | None, typer.Option("--real-rows", help="Rows with the word's columns, the rest decoys (default: all).")
-    ] = None,
     json_: Json = False,
 ) -> None:
-    """List the documents that have a word most often, and the query's anonymity set.
+    """List the documents that have a word most often.
 
     Owner and asker are both here; exact counts, no epsilon.
     """
     from foltr.silo.folders import ask
-    from foltr.silo.leakage import describe_anonymity
 
-    answer = ask(sketch, word, key, top=top, real_rows=real_rows)
+    answer = ask(index, word, key, top=top)
     found = answer.result.found
     if json_:
         named = zip(answer.names, found.counts.tolist(), strict=True)
         documents = [{"document": name, "count": count} for name, count in named]
-        result = {"word": answer.term, "documents": documents, "complete": found.complete > 0}
-        print_json({**result, "anonymity_set_size": answer.result.anonymity_set_size})
+        print_json({"word": answer.term, "documents": documents, "complete": found.complete > 0})
         return
     if not answer.names:
         _say(f"{answer.term}: nothing found")
     for name, count in zip(answer.names, found.counts, strict=True):
         _say(f"{count:>6g}  {name}")
-    if not found.complete:
-        _say("No row stores the complete list of this word: there may be more documents.")
-    _say(f"Of 100,000 words {describe_anonymity(answer.result.anonymity_set_size)}.")
-    _say("Exact counts: epsilon infinite against the asker (unit word, zero-out adjacency).")
+    _say("An asker learns this list and nothing of other words; the owner learns the word.")
+    _say("Exact counts: epsilon infinite against the asker (unit word, zero-out).")
 
 
 class Training(NamedTuple):
@@ -130,7 +123,8 @@ class Training(NamedTuple):
     epsilon: Epsilon = 0.5
     statistics: Statistics = "exact"
     statistics_epsilon: StatisticsEpsilon = 1.0
-    real_rows: Annotated[int, typer.Option("--real-rows", min=1, help="Rows of 30 with the word's columns.")] = 30
+    lists: Annotated[str, typer.Option("--lists", help="index, or sketches: sound, paper, sampled.")] = "index"
+    real_rows: Annotated[int, typer.Option("--real-rows", min=1, help="Of 30 rows of a sketch: real ones.")] = 30
     loss: Annotated[str, typer.Option("--loss", help="pointwise, pairwise or listwise.")] = "pointwise"
     language: Annotated[str, typer.Option("--language", help="Of stop words and stems.")] = "english"
     stem: Annotated[bool, typer.Option("--stem/--no-stem", help="Snowball stems (need PyStemmer).")] = True
@@ -148,7 +142,7 @@ def train(chosen: Training) -> None:
     """
     _check(chosen)
     given = chosen._asdict()
-    setup = {name: given[name] for name in ("parties", "queries", "noise", "epsilon", "real_rows")}
+    setup = {name: given[name] for name in ("parties", "queries", "noise", "epsilon", "lists", "real_rows")}
     setup |= {name: given[name] for name in ("statistics", "statistics_epsilon")}
     setup |= {"sgd": {"loss": chosen.loss}, "words": {name: given[name] for name in ("language", "stem", "stop")}}
     result = _trained(_federation(chosen.corpus, seed=chosen.seed, **setup))
@@ -161,7 +155,9 @@ def train(chosen: Training) -> None:
 def _check(chosen: Training) -> None:
     """Before anything is read."""
     from foltr.errors import SpecError
+    from foltr.silo.messages import INDEX
     from foltr.silo.noise import check_epsilon, check_noise
+    from foltr.silo.rtk import VARIANTS
     from foltr.silo.statistics import KINDS
     from foltr.silo.training import LOSSES
 
@@ -169,6 +165,10 @@ def _check(chosen: Training) -> None:
     check_epsilon(chosen.statistics_epsilon)
     if chosen.statistics not in KINDS:
         raise SpecError(f"no statistics {chosen.statistics!r}; there are {', '.join(KINDS)}")
+    if chosen.lists not in (INDEX, *VARIANTS):
+        raise SpecError(f"no lists {chosen.lists!r}; there are {', '.join((INDEX, *VARIANTS))}")
+    if chosen.lists == INDEX and (chosen.noise == "paper" or chosen.real_rows < 30):
+        raise SpecError("the paper's noise and real rows are of sketches; give --lists sound, paper or sampled too")
     if chosen.loss not in LOSSES:
         raise SpecError(f"no loss {chosen.loss!r}; there are {', '.join(LOSSES)}")
 
@@ -184,7 +184,7 @@ def _federation(name: str, *, seed: int = 1, **setup: Any) -> Any:
     corpus = corpora.load_corpus(name)
     if not len(corpus.judgments):
         raise InputError(f"{name} has no judged queries to learn from; add queries and qrels to its folder")
-    with _err.status(f"sketching {len(corpus.ids):,} documents"):
+    with _err.status(f"indexing {len(corpus.ids):,} documents"):
         return simulate(corpus, msgspec.convert({"kind": "train", **setup}, Setup), seed=seed)
 
 
@@ -199,29 +199,42 @@ def _trained(federation: Any) -> dict[str, Any]:
 def _show_question(result: dict[str, Any]) -> None:
     server, asker = result["server"], result["asker"]
     _say(f"Party 1 asks party 2 for the word {result['term']!r}.\n")
-    answer = _table(("The asker receives, with all rows", "count"))
+    answer = _table(("The asker receives", "count"))
     for name, count, truth in zip(*asker.values(), strict=True):
         answer.add_row(name, f"{count:g}" if count == truth else f"{count:g} (true count {truth})")
     _out.print(answer)
-    columns = " ".join(map(str, result["columns"][:8]))
     sizes = " and ".join(f"{size:,}" for size in server["bytes"])
-    _say(f"\nThe server sees, with five real rows: two sealed messages of {sizes} bytes,")
-    _say("who asks whom, and when. With a member that colludes it sees what the member sees.\n")
-    _say(f"The owner opens the columns {columns} ...; it has the key")
-    _say("and can try every word of a vocabulary.")
+    _say(f"\nThe server sees two sealed messages of {sizes} bytes, who asks whom, and when.")
+    _say("With a member that colludes it sees what the member sees.\n")
+    _say("The owner opens a keyed hash of the word; it has the key and can hash every word")
+    _say(f"of a dictionary: the word is {result['identified']!r}.\n")
+    _say("With answers from sketches instead, of which some rows show the word:")
     guesses = _table(("real rows", "other candidates", "expected", "first guess"))
     for one in result["owner"]:
         others = (f"{one['candidates'] - 1:,}", _about(one["anonymity_set_size"]))
         guesses.add_row(str(one["real_rows"]), *others, one["first"])
     _out.print(guesses)
-    _say("Without other candidates, whoever has the key can identify the term.\n")
-    table = _table(("noise", "true count", "answer", "again", "after the attack", "epsilon of a word"))
+    _show_disclosure(result["disclosure"])
+    table = _table(("noise", "of", "true", "answer", "again", "attacked", "epsilon"))
     for one in result["noise"]:
         figures = [f"{one[name]:.1f}" for name in ("answer", "after_the_attack")]
         again = "the same" if one["same_when_asked_again"] else "another"
-        table.add_row(one["noise"], str(one["true_count"]), figures[0], again, figures[1], _figure(one["epsilon"]))
+        cells = (str(one["true_count"]), figures[0], again, figures[1], _figure(one["epsilon"]))
+        table.add_row(one["noise"], one["of"], *cells)
     _out.print(table)
-    _say("Epsilon: of all answers, against the asker, for one occurrence of one word (zero-out).\n")
+    _say("Epsilon: of all answers, against the asker, for one occurrence of one word")
+    _say("(zero-out). attacked: what is left after noise that cells share is removed.\n")
+
+
+def _show_disclosure(rows: list[dict[str, Any]]) -> None:
+    _say("\nA member asks party 2 for 20 words, an allowance of a day, and tries a dictionary:")
+    table = _table(("answers from", "recall", "words named", "entries known", "of unasked words", "kB a word"))
+    for row in rows:
+        shares = (f"{row[name]:.0%}" for name in ("recall", "words known", "entries known", "unasked known"))
+        table.add_row(row["by"], *shares, f"{row['kB sent']:.1f}")
+    _out.print(table)
+    _say("Dictionary: the owner's own words, the worst case. Parties answer from an index;")
+    _say("sketches are for reproductions, 'sampled' is refused between parties.\n")
 
 
 def _show_training(result: dict[str, Any]) -> None:
@@ -235,6 +248,8 @@ def _show_training(result: dict[str, Any]) -> None:
     table.add_row("documents", *map(str, result["documents"]), "")
     table.add_row("test queries", *map(str, result["queries"]), "")
     _out.print(table)
+    _say(f"Allowance: off in this table. A party read {result['entries_read']:,} entries of another,")
+    _say(f"{result['allowances']:.1f} times what an owner answers by default; {result['mb_sent']:.1f} MB were sent.")
     _say("One run. gains, loses: the 95 % interval of a party's change excludes 0.")
     _say("BM25: title and body as one field, stop words removed, stems; k1 = 1.2, b = .75.")
     answers, statistics, total = (_figure(result["epsilon"][name]) for name in ("answers", "statistics", "total"))

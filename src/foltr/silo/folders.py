@@ -1,17 +1,14 @@
-"""A folder of text files as one sketch file, and queries to it: what `foltr silo build` and `query` do.
+"""A folder of text files as one index file, and queries to it: what `foltr silo build` and `query` do.
 
-The sketch holds exact counts: whoever has the file can read every number of it, key or not, and whoever has the key too
+The index holds exact counts: whoever has the file can read every number of it, key or not, and whoever has the key too
 can test words against it. Its epsilon is infinite; it is the owner's own, like the documents. `query` is the owner
 asking itself, through the sealed messages that another member would send (`protocol`), in one process.
 
-The lists are of the variant `sampled` (`rtk`), the only one that distinguishes a word that no document has from a word
-whose list is not stored: an empty answer is then meaningful. The documents' names are in a second file, which the owner
-does not share; the key is in a third.
+The documents' names are in a second file, which the owner does not share; the key is in a third. The hash functions
+follow from the key and from the text analysis, so that an index of other words (another language, an earlier analyser)
+is refused instead of answering "nothing found".
 
-The hash functions follow from the key and from the text analysis, so that a sketch of other words (another language,
-an earlier analyser) is refused instead of answering "nothing found".
-
-Differs from the paper: `sampled` is ours.
+Differs from the paper: the index is ours (`index`).
 """
 
 import hashlib
@@ -23,11 +20,12 @@ from typing import NamedTuple
 
 from foltr.atomic import write_text
 from foltr.errors import DataError, InputError, SpecError, StorageError
-from foltr.silo import rtk, storage
+from foltr.silo import storage
+from foltr.silo.index import Index, build_index
 from foltr.silo.keys import group_in_process
 from foltr.silo.owners import NoiseChoice, make_owner
 from foltr.silo.protocol import Target, TopResult, ask_top, make_asker, relay
-from foltr.silo.sketches import KEY_BYTES, Family, family, hash_terms, new_key, shape_of
+from foltr.silo.sketches import KEY_BYTES, Family, family, new_key, shape_of
 from foltr.text.analysis import ENGLISH, fingerprint, terms, tokens
 from foltr.text.corpus import TEXT_FILES, text_folder
 from foltr.text.counts import count
@@ -47,8 +45,8 @@ class WordAnswer(NamedTuple):
     result: TopResult
 
 
-def build(folder: Path, to: Path, key_file: Path, *, top: int | None, rows: int = 30, columns: int = 200) -> Built:
-    """Sketches every text file under a folder; a missing key file is written with a new key."""
+def build(folder: Path, to: Path, key_file: Path, *, top: int | None) -> Built:
+    """Indexes every text file under a folder; a missing key file is written with a new key."""
     found = list(text_folder(folder))
     texts = [Counter(terms(one.body)) for one in found]
     vocabulary = {word: number for number, word in enumerate(sorted(set().union(*texts)))}
@@ -60,39 +58,36 @@ def build(folder: Path, to: Path, key_file: Path, *, top: int | None, rows: int 
         raise SpecError(f"top = {wanted} of {len(found)} documents; use 1 to {len(found)}")
     fresh = not key_file.exists()
     key = new_key() if fresh else read_key(key_file)
-    functions = family(_hash_key(key), rows=rows, columns=columns)
-    hashes = hash_terms(list(vocabulary), functions)
-    sketch = rtk.empty(hashes.shape, variant="sampled", top=wanted)
-    rtk.add_documents(sketch, count(texts, vocabulary), hashes)
+    index = build_index(count(texts, vocabulary), list(vocabulary), family(_hash_key(key)), top=wanted)
     if fresh:
         _write_key(key_file, key)
-    size = storage.save(to, sketch)
+    size = storage.save_index(to, index)
     write_text(names_file(to), json.dumps([one.id for one in found], ensure_ascii=False, allow_nan=False))
     return Built(len(found), len(vocabulary), wanted, size, fresh)
 
 
-def ask(sketch: Path, word: str, key_file: Path, *, top: int | None = None, real_rows: int | None = None) -> WordAnswer:
+def ask(file: Path, word: str, key_file: Path, *, top: int | None = None) -> WordAnswer:
     """The documents that have a word most often; none if no document has it."""
     cut = terms(word)
     if not cut:
-        raise InputError(f"{word!r} has no word that a sketch counts (stop words are left out); ask for another")
+        raise InputError(f"{word!r} has no word that an index counts (stop words are left out); ask for another")
     if len(tokens(word)) != 1:
         raise InputError(f"{word!r} is {len(tokens(word))} words; ask for one at a time")
-    lists = storage.load_rtk(sketch)
-    functions = _functions(sketch, key_file, lists)
+    index = storage.load_index(file)
+    functions = _functions(file, key_file, index)
     member, other = group_in_process(2, functions.key)
-    asker = make_asker(other, functions, real_rows=functions.rows if real_rows is None else real_rows)
-    owner = make_owner(member, lists=lists, choice=NoiseChoice("none"))
+    asker = make_asker(other, functions)
+    owner = make_owner(member, lists=index, choice=NoiseChoice("none"))
     wanted = min(10, owner.top_k) if top is None else top
     result = relay(ask_top(asker, Target(member.place), cut[0], top=wanted), owner).result
-    names = _names(sketch, len(lists.members))
+    names = _names(file, len(index.versions))
     return WordAnswer(cut[0], [names[document] for document in result.found.documents.tolist()], result)
 
 
 def read_key(path: Path) -> bytes:
     """32 bytes in hexadecimal digits."""
     if not path.is_file():
-        raise DataError(f"{path} does not exist; give the key file that the sketch was built with")
+        raise DataError(f"{path} does not exist; give the key file that the index was built with")
     try:
         key = bytes.fromhex(path.read_text(encoding="ascii").strip())
     except ValueError:
@@ -107,25 +102,25 @@ def _hash_key(key: bytes) -> bytes:
     return hashlib.blake2b(label, key=key, digest_size=KEY_BYTES, person=b"foltr-folder").digest()
 
 
-def names_file(sketch: Path) -> Path:
-    return sketch.with_name(sketch.name + ".names.json")
+def names_file(index: Path) -> Path:
+    return index.with_name(index.name + ".names.json")
 
 
-def _functions(sketch: Path, key_file: Path, lists: rtk.RtkSketch) -> Family:
-    shape = lists.shape
+def _functions(file: Path, key_file: Path, index: Index) -> Family:
+    shape = index.shape
     functions = family(_hash_key(read_key(key_file)), rows=shape.rows, columns=shape.columns, hash=shape.hash)
     if shape_of(functions) != shape:
         raise InputError(
-            f"{key_file} is not the key that {sketch} was built with (fingerprints {shape_of(functions).fingerprint} "
-            f"and {shape.fingerprint}); give the key file of that build, or build the sketch again if it is of an "
+            f"{key_file} is not the key that {file} was built with (fingerprints {shape_of(functions).fingerprint} "
+            f"and {shape.fingerprint}); give the key file of that build, or build the index again if it is of an "
             "earlier version of foltr, which cut texts into other words"
         )
     return functions
 
 
-def _names(sketch: Path, documents: int) -> list[str]:
-    """From the file beside the sketch; numbers where there is none."""
-    path = names_file(sketch)
+def _names(index: Path, documents: int) -> list[str]:
+    """From the file beside the index; numbers where there is none."""
+    path = names_file(index)
     if not path.exists():
         return [str(number) for number in range(documents)]
     try:
@@ -133,7 +128,7 @@ def _names(sketch: Path, documents: int) -> list[str]:
     except ValueError:
         names = None
     if not isinstance(names, list) or len(names) != documents or not all(isinstance(name, str) for name in names):
-        raise DataError(f"{path} does not name the {documents} documents of {sketch}; build the sketch again")
+        raise DataError(f"{path} does not name the {documents} documents of {index}; build the index again")
     return names
 
 

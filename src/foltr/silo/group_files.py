@@ -1,6 +1,8 @@
 """A party's files: its identity, the group as the server carries it, and the newest epoch that it has opened.
 
-    identity   two secret keys in hexadecimal digits, readable by the owner only; never overwritten
+    identity   two secret keys in hexadecimal digits, readable by the owner only; never overwritten. The secret by
+               which an asker chooses rows and decoys follows from it (`keys.own_secret`), so it is the same in every
+               session
     group      msgpack of `keys.Group`; validated on reading, trusted only after `open_group`
     newest     JSON of the newest epoch of every group that this party has opened, written before the key is used
 
@@ -13,10 +15,9 @@ from pathlib import Path
 
 import msgspec
 
-from foltr.atomic import write_text
+from foltr.atomic import write_durably
 from foltr.errors import DataError, StorageError
 from foltr.silo.keys import Group, GroupPlan, Identity, Member, Membership, Opened, new_identity, open_group
-from foltr.silo.storage import sync_folder
 
 MAX_BYTES = 1 << 22  # of a group
 _SECRET_DIGITS = 64
@@ -74,8 +75,7 @@ def open_delivered(content: bytes, identity: Identity, plan: GroupPlan, newest_f
     before = Opened(known.epoch, bytes.fromhex(known.context)) if known else None
     member, opened = open_group(decode_group(content), identity, plan, before)
     newest[plan.name] = _Newest(opened.epoch, opened.context.hex())
-    write_text(newest_file, msgspec.json.encode(newest).decode())
-    sync_folder(newest_file)
+    write_durably(newest_file, msgspec.json.encode(newest))
     return member
 
 

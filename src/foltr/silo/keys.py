@@ -19,7 +19,7 @@ Differs from the paper: it names no protocol.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -40,7 +40,7 @@ from foltr.secagg.crypto import (
 )
 from foltr.silo.sketches import KEY_BYTES, new_key
 
-PROTOCOL, VERSION = "foltr-silo", 2
+PROTOCOL, VERSION = "foltr-silo", 3  # 2: without questions to an index
 MAX_EPOCH = 2**32
 _NEW_GROUP = "ask its maker for a new one"
 
@@ -97,6 +97,7 @@ class Membership:
     context: bytes  # 32 bytes: protocol, version, name, epoch, maker, members, salt
     members: tuple[Member, ...]
     place: int  # of this party among the members
+    in_process: bool  # of a simulation: no member is another organisation
     key: bytes = field(repr=False)  # of the hashes
     signing: bytes = field(repr=False)
     shared: tuple[bytes, ...] = field(repr=False)  # [members] the X25519 secret with each
@@ -170,19 +171,27 @@ def open_group(
         raise SpecError(f"the hash key of the group {group.name!r} does not open; {_NEW_GROUP}") from None
     if len(key) != KEY_BYTES:
         raise SpecError(f"the hash key of the group {group.name!r} has {len(key)} bytes; {_NEW_GROUP}")
-    member = Membership(group.name, group.epoch, context, plan.members, place, key, identity.signing, shared)
+    member = Membership(group.name, group.epoch, context, plan.members, place, False, key, identity.signing, shared)
     return member, Opened(group.epoch, context)
 
 
 def group_in_process(parties: int, key: bytes) -> list[Membership]:
     """[parties] members of one group that are all in this process: for simulations, and for an owner that asks itself.
 
-    A party alone has a second member that nobody is.
+    With a single party a dummy member is added, because a group needs two.
     """
     identities = [new_identity() for _ in range(max(parties, 2))]
     plan = group_plan("in process", public(identities[0]), [public(one) for one in identities])
     group = make_group(plan, identities[0], epoch=1, key=key)
-    return [open_group(group, one, plan)[0] for one in identities[:parties]]
+    return [replace(open_group(group, one, plan)[0], in_process=True) for one in identities[:parties]]
+
+
+def own_secret(member: Membership, purpose: str) -> bytes:
+    """A secret that only this member has, the same in every session of the group's epoch.
+
+    It follows from the stored identity (the agreement of its key with itself), so that nothing more has to be stored.
+    """
+    return hkdf(member.shared[member.place], salt=member.context, info=label(PROTOCOL, "own secret", purpose))
 
 
 def sign(secret: bytes, message: bytes) -> bytes:

@@ -9,8 +9,9 @@ tail of a binomial distribution, and of V words (V - 1) times as many are expect
 
     z1 = 2: 991      z1 = 3: 46      z1 = 4: 1.5      z1 = 5: .04
 
-Below 1 the term is most likely identified. This holds for one query; an asker whose decoys change from query to query
-reveals the term by what stays the same, hence `protocol` sends the same columns for the same term.
+Below 1 the term is most likely identified. This holds for one query; an asker whose decoys change from query to query,
+or from session to session, reveals the term by what stays the same, hence `protocol` sends the same columns for the
+same term in all sessions of an epoch. A question to an index shows the keyed hash of the term: its set is empty.
 
 **Attacks.**
 
@@ -46,13 +47,6 @@ def anonymity_set_size(*, real_rows: int, rows: int, columns: int, vocabulary: i
             "and at least one column and one word"
         )
     return float((vocabulary - 1) * binom.sf(real_rows - 1, rows, 1 / columns))
-
-
-def describe_anonymity(size: float) -> str:
-    """The anonymity set as a sentence."""
-    if size >= 1:
-        return f"about {size:,.0f} other words have the same columns"
-    return f"{size:.2g} other words have the same columns: anybody with the key can identify the term"
 
 
 def differences(answer: Array) -> Array:

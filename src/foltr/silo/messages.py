@@ -1,7 +1,8 @@
 """What stands inside the envelopes of asker and owner: msgpack of plain numbers, validated on reading.
 
-A question holds one column a row and the shape that both must share (only the fingerprint of the key); never a term, a
-sign or a tag. An answer holds cells, or a table of statistics by keyed hashes. A message that does not decode, or does
+A question holds the keyed hash of a word (to an index) or one column a row (to a sketch), and the shape that both must
+share (only the fingerprint of the key); never a term, a sign or a tag. An answer holds the list of one word (one row),
+cells, or a table of statistics by keyed hashes. A message that does not decode, or does
 not have the announced size, is refused. Version, sender, receiver and number are those of the envelope (`envelopes`).
 
 Differs from the paper: it gives no format.
@@ -13,11 +14,13 @@ import msgspec
 import numpy as np
 
 from foltr.errors import DataError, SpecError
-from foltr.silo.rtk import Cells
+from foltr.silo.index import WORD_BYTES
+from foltr.silo.rtk import Cells, TopDocuments
 from foltr.silo.sketches import SketchShape
 from foltr.silo.statistics import StatisticsTable
 from foltr.types import Array
 
+INDEX = "index"  # the variant of answers from an index
 _TYPES = {"documents": "<i4", "counts": "<f8", "tags": "<u2", "sizes": "<i4", "limits": "<i4"}
 _TABLE_TYPES = {"hashes": "<u8", "document_frequency": "<i8", "collection_frequency": "<i8",
                 "lengths": "<i8", "distinct": "<i8"}  # fmt: skip
@@ -28,15 +31,16 @@ class Question(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     field: str  # of the documents; the server that carries the question cannot exchange title and body
     shape: tuple[int, int, str, str]
     documents: bytes = b""  # [n] int32, of `count`
-    columns: bytes = b""  # [z] int32; empty of `statistics`
+    columns: bytes = b""  # [z] int32, to a sketch
+    word: bytes = b""  # 8 bytes, to an index: its keyed hash
 
 
 class CountAnswer(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    cells: bytes  # [documents, z] float64
+    cells: bytes  # [documents, z] float64; z = 1 of an index
 
 
 class TopAnswer(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    variant: str  # of the RTK-sketch: how its lists are ranked
+    variant: str  # "index", or of the RTK-sketch: how its lists are ranked
     top_k: int  # K that they were built for
     capacity: int  # entries of a cell
     documents: bytes
@@ -71,8 +75,20 @@ def decode(content: bytes, kind: type[Kind]) -> Kind:
         raise DataError(f"a message that is no {kind.__name__} ({problem}); both ends need the same version") from None
 
 
+def word_of(question: Question) -> int:
+    """The keyed hash asked for, of an index."""
+    if len(question.word) != WORD_BYTES or question.columns:
+        raise SpecError(
+            "a question by columns to a party that answers from an index; ask by the word's keyed hash: an asker "
+            "without real_rows does"
+        )
+    return int.from_bytes(question.word, "little")
+
+
 def columns_of(question: Question, shape: SketchShape) -> Array:
     """[z] the columns asked for, each within the sketch."""
+    if question.word:
+        raise SpecError("a question by the hash of a word to a party that answers from sketches; ask with real_rows")
     columns = _numbers(question.columns, "<i4", (shape.rows,))
     if np.any(columns < 0) or np.any(columns >= shape.columns):
         raise SpecError(f"asked for a column beyond 0 .. {shape.columns - 1}")
@@ -97,6 +113,16 @@ def top_answer(cells: Cells, *, variant: str, top_k: int) -> TopAnswer:
     """Whole cells, so that all answers of an owner have one size."""
     packed = {name: np.ascontiguousarray(getattr(cells, name), kind).tobytes() for name, kind in _TYPES.items()}
     return TopAnswer(variant, top_k, cells.documents.shape[1], **packed)
+
+
+def top_list(answer: TopAnswer) -> TopDocuments:
+    """The list of one word, of an index."""
+    if answer.variant != INDEX:
+        raise DataError(f"an answer from a sketch ({answer.variant!r}) to a question to an index; ask again")
+    cells = top_cells(answer, 1)
+    size = int(cells.sizes[0])
+    ones = np.ones(size, np.int32)
+    return TopDocuments(cells.documents[0, :size], cells.counts[0, :size], ones, int(cells.limits[0] > 0))
 
 
 def top_cells(answer: TopAnswer, rows: int) -> Cells:

@@ -4,16 +4,18 @@ Source: S3 section IV-B step 3 and equation 5 (`paper`). z rows; epsilon as the 
 
     none        no noise
     paper       ONE draw of Laplace noise of scale 1 / epsilon for all z cells of a document
-    one_shot    a draw for every cell of a document's sketch, of scale z / epsilon, when it is released
+    one_shot    a draw for every cell of a document's sketch, of scale z / epsilon, when it is released; with an
+                `index` a draw for every word of a document, of scale 1 / epsilon
 
 **Same question, same answer.** Noise that is drawn anew for every answer is averaged away by asking again: k answers
-leave a k-th of its variance, and their epsilons add up to k epsilon. So no noise here is fresh. `one_shot` stores the
-noised cells with the version of the document (`releases`): all answers together cost epsilon; an edit is a new release
-and is charged. `paper` follows from a secret, the document and the question (kind and columns).
+leave a k-th of its variance, and their epsilons add up to k epsilon. So no noise here is fresh. The noise of
+`one_shot` follows from a stored secret and the content of the document, never from its name (`releases`): all answers
+together cost epsilon; an edit is a new release and is charged. `paper` follows from a secret, the document and the
+question (kind and columns).
 
 Protected by `one_shot`, against whoever gets answers: whether one occurrence of one word is in one document (unit
-`word`, adjacency zero-out: the occurrence is taken away, the documents stay). Lengths are another release
-(`statistics`).
+`word`, adjacency zero-out: the occurrence is taken away, the documents stay). Exact copies of a document have the same
+noise and count as one document; that they are copies is visible. Lengths are another release (`statistics`).
 
 Sensitivity. A term has one column in each row, so one occurrence changes one cell of every row, by one: z cells of a
 whole sketch, an L1 norm of exactly z. An answer shows one cell of every row; an asker of the word itself sees all z of
@@ -55,7 +57,12 @@ def from_system(size: int) -> Array:
 
 def from_secret(secret: bytes, size: int) -> Array:
     """The same numbers for the same secret."""
-    return (np.frombuffer(expand(secret, 8 * size), "<u8") >> np.uint64(11)) * _STEP
+    return uniforms_of(expand(secret, 8 * size))
+
+
+def uniforms_of(content: bytes) -> Array:
+    """Numbers in [0, 1), one for each 8 pseudorandom bytes."""
+    return (np.frombuffer(content, "<u8") >> np.uint64(11)) * _STEP
 
 
 def laplace(shape: tuple[int, ...], scale: float, uniforms: Uniforms) -> Array:
@@ -70,6 +77,12 @@ def paper_draws(documents: int, what: str, columns: Array, epsilon: float, secre
     return laplace((documents,), 1 / epsilon, lambda size: from_secret(seed, size))
 
 
+def of_content(secret: bytes, version: bytes) -> Uniforms:
+    """The draws that belong to one content of a document: the same under any name, and when it comes back."""
+    seed = hashlib.blake2b(version, key=secret, digest_size=32).digest()
+    return lambda size: from_secret(seed, size)
+
+
 def perturb_sketch(sketch: Sketch, epsilon: float, uniforms: Uniforms = from_system) -> Sketch:
     """`one_shot`: independent noise in every cell of every document's sketch."""
     check_noise("one_shot", epsilon)
@@ -82,7 +95,7 @@ def perturb_sketch(sketch: Sketch, epsilon: float, uniforms: Uniforms = from_sys
 
 
 def event_of(variant: str, rows: int, epsilon: float) -> Event:
-    """The event of all answers about one version of a document together, for the words of the document."""
+    """The event of all answers about one version of a document together; an index has one row."""
     check_noise(variant, epsilon)
     if variant == "none":  # nobody contributes noise
         return Event("laplace", "l1", float(rows), "l1", 1.0, unit="word", against=(), present=0, parameters=rows)

@@ -7,16 +7,22 @@ receiver, signature), validates the question, counts its number and its cells in
 charges the ledger, reads the cells, and seals the answer to this question. What fails before the allowance costs
 nothing, what fails later is spent.
 
-`none` and `paper` answer reverse top-K from exact lists (`rtk`). Which documents such a list holds depends on exact
-counts, so noise on the counts cannot make it private: `one_shot` answers from the noised cells of ALL documents and
-chooses the largest afterwards, which costs no more than the cells themselves. It has paid when its noise was drawn
-(`releases`); `none` and `paper` charge an infinite epsilon with the first answer about a document.
+An owner answers from an index (`index`, the default between parties) or from sketches. From an index an answer shows
+the asked word only: `none` its exact list, `one_shot` the largest of the noised counts of ALL documents.
 
-The ledger has an account for every document. Adversary: whoever gets answers, that is the asking member and whoever
-colludes with it. Against the server alone the envelopes protect, not the noise.
+From sketches, `none` and `paper` answer reverse top-K with exact cells (`rtk`), which hold the documents of every word
+that shares a column: a member separates them with a dictionary, and the allowance counts every number of an answer.
+Which documents a cell lists depends on exact counts, so noise on the counts cannot make it private: `one_shot` answers
+from the noised cells of ALL documents and chooses the largest afterwards, which costs no more than the cells do. Lists
+of the variant `sampled` show the entries of every word of a cell, with tags by which a member names the words: they are
+refused unless all parties are in one process, as in a reproduction on public texts.
 
-Differs from the paper: noise comes before the choice of the largest. The paper leaves open which draw a list's noise
-is; in `paper` every document has one of its own.
+`one_shot` has paid when its noise was drawn (`releases`); `none` and `paper` charge an infinite epsilon with the first
+answer about a document. The ledger has an account for every document. Adversary: whoever gets answers, that is the
+asking member and whoever colludes with it. Against the server alone the envelopes protect, not the noise.
+
+Differs from the paper: the index; noise comes before the choice of the largest. The paper leaves open which draw a
+list's noise is; in `paper` every document has one of its own.
 """
 
 from dataclasses import dataclass, replace
@@ -28,17 +34,19 @@ import numpy as np
 from foltr.errors import SpecError
 from foltr.privacy import ledger as accounts
 from foltr.privacy.events import Event
-from foltr.silo import envelopes, messages, noise, rtk
+from foltr.silo import envelopes, index, messages, noise, rtk
 from foltr.silo.allowance import Allowance, Limits, in_memory, spend
+from foltr.silo.index import Index
 from foltr.silo.keys import Membership
-from foltr.silo.releases import Releases
+from foltr.silo.releases import Releases, release_times
 from foltr.silo.rtk import Cells, RtkSketch
 from foltr.silo.sketches import Sketch, SketchShape, require_same_shape
 from foltr.silo.statistics import StatisticsTable, statistics_event
 from foltr.types import Array
 
 DELTA = 1e-6  # of the accounts; the noise here is pure epsilon-DP and needs none
-TERMS_A_DAY, TERMS_IN_ALL = 20, 100  # reverse top-K questions of an asker where no limits are given
+WORDS_A_DAY, WORDS_IN_ALL = 20, 100  # lists of K entries of an asker, where no limits are given
+WORDS_TOGETHER = 2 * WORDS_IN_ALL  # of all askers, whoever colludes
 
 
 class NoiseChoice(NamedTuple):
@@ -61,12 +69,12 @@ class Owner:
     noise: str
     epsilon: float
     counts: Sketch | None = entry(repr=False)  # [documents, z, w]; of `one_shot` with its noise
-    lists: RtkSketch | None = entry(repr=False)
+    lists: RtkSketch | Index | None = entry(repr=False)
     top_k: int  # K
-    capacity: int  # entries of a cell in answers
+    capacity: int  # entries of a row in answers
     ledger: accounts.Ledger = entry(repr=False)  # a document is a user
     allowance: Allowance = entry(repr=False)
-    secret: bytes = entry(repr=False)  # of the draws of `paper`
+    secret: bytes = entry(repr=False)  # of the draws of `paper`, and of `one_shot` with an index
     statistics: StatisticsTable | None = entry(default=None, repr=False)
 
 
@@ -75,35 +83,67 @@ def make_owner(
     *,
     field: str = "",
     counts: Sketch | None = None,
-    lists: RtkSketch | None = None,
+    lists: RtkSketch | Index | None = None,
     choice: NoiseChoice = DEFAULT_NOISE,
     top_k: int = 150,
     alpha: float = 5.0,
     allowance: Allowance | None = None,
 ) -> Owner:
-    """An owner of exact sketches. `one_shot` draws its noise, and pays for it, here; `serve_releases` stores it."""
+    """An owner of an index or of exact sketches. `one_shot` draws its noise, and pays for it, here.
+
+    A restart draws it again: owners that answer for longer than one process use `serve_releases`.
+    """
     noise.check_noise(choice.kind, choice.epsilon)
+    if isinstance(lists, Index):
+        return _index_owner(membership, lists, field, choice, allowance)
+    _check_sketches(membership, counts, lists)
     held = counts or lists
-    if held is None:
-        raise SpecError("an owner without sketches can answer nothing; give counts, lists or both")
-    if counts is not None and (counts.kind != "count" or counts.cells.ndim != 3):
-        raise SpecError(f"one count sketch a document is needed, not a {counts.kind} sketch {counts.cells.shape}")
-    if counts is not None and lists is not None:
-        require_same_shape(counts.shape, lists.shape)
+    assert held is not None
     documents = len(counts.cells) if counts is not None else 1 + max(lists.members if lists else (), default=0)
     top = min(lists.top if lists else top_k, documents)
     ledger = accounts.begin(documents, delta=DELTA, budget=choice.budget)
     exact_lists = lists is not None and choice.kind != "one_shot"
     capacity = lists.entries.shape[2] if lists is not None and exact_lists else min(int(alpha * top), documents)
-    rows = held.shape.rows
     owner = Owner(
         membership, field, held.shape, choice.kind, choice.epsilon, counts, lists, top, capacity, ledger,
-        allowance or in_memory(default_limits(rows, capacity), membership.context), _secret(choice),
+        allowance or in_memory(default_limits(top), membership.context), _secret(choice),
     )  # fmt: skip
     if choice.kind != "one_shot":
         return owner
-    paid = _charge(owner, noise.event_of("one_shot", rows, choice.epsilon), np.arange(documents))
+    paid = _charge(owner, noise.event_of("one_shot", held.shape.rows, choice.epsilon), np.arange(documents))
     return replace(paid, counts=noise.perturb_sketch(_required(counts), choice.epsilon, choice.uniforms), lists=None)
+
+
+def _check_sketches(membership: Membership, counts: Sketch | None, lists: RtkSketch | None) -> None:
+    if counts is None and lists is None:
+        raise SpecError("an owner without documents can answer nothing; give it an index, or counts, lists or both")
+    if counts is not None and (counts.kind != "count" or counts.cells.ndim != 3):
+        raise SpecError(f"one count sketch a document is needed, not a {counts.kind} sketch {counts.cells.shape}")
+    if counts is not None and lists is not None:
+        require_same_shape(counts.shape, lists.shape)
+    if lists is not None and lists.variant == "sampled" and not membership.in_process:
+        raise SpecError(
+            "lists of the variant 'sampled' show an asker far more than the asked word (on nfcorpus 20 questions name "
+            "83 % of the owner's words); parties answer from an index (foltr.silo.index.build_index), which shows the "
+            "asked word only; 'sampled' is for reproductions in one process"
+        )
+
+
+def _index_owner(
+    membership: Membership, lists: Index, field: str, choice: NoiseChoice, allowance: Allowance | None
+) -> Owner:
+    if choice.kind == "paper":
+        raise SpecError("noise 'paper' is of sketches; an index has 'none' or 'one_shot'")
+    documents, top = len(lists.versions), lists.top
+    ledger = accounts.begin(documents, delta=DELTA, budget=choice.budget)
+    secret = choice.uniforms(4).tobytes() if choice.kind == "one_shot" else bytes(32)
+    owner = Owner(
+        membership, field, lists.shape, choice.kind, choice.epsilon, None, lists, top, top, ledger,
+        allowance or in_memory(default_limits(top), membership.context), secret,
+    )  # fmt: skip
+    if choice.kind != "one_shot":
+        return owner
+    return _charge(owner, noise.event_of("one_shot", 1, choice.epsilon), np.arange(documents))
 
 
 def serve_releases(
@@ -111,24 +151,27 @@ def serve_releases(
     budget: float | None = None, allowance: Allowance | None = None,
 ) -> Owner:  # fmt: skip
     """An owner that answers from stored releases; its ledger has what every document has spent so far."""
-    sketch, documents = releases.sketch, len(releases.names)
-    top = min(top_k, documents)
-    ledger = accounts.begin(documents, delta=DELTA, budget=budget)
-    event = noise.event_of("one_shot", sketch.shape.rows, releases.epsilon)
-    for times in np.unique(releases.times).tolist():
-        ledger = accounts.record(ledger, event, np.flatnonzero(releases.times == times), times)
-    capacity = min(int(alpha * top), documents)
-    limits = in_memory(default_limits(sketch.shape.rows, capacity), membership.context)
+    held, times = releases.held, release_times(releases)
+    is_index = isinstance(held, Index)
+    top = held.top if isinstance(held, Index) else min(top_k, len(times))
+    ledger = accounts.begin(len(times), delta=DELTA, budget=budget)
+    event = noise.event_of("one_shot", 1 if is_index else held.shape.rows, releases.epsilon)
+    for number in np.unique(times).tolist():
+        ledger = accounts.record(ledger, event, np.flatnonzero(times == number), number)
     return Owner(
-        membership, field, sketch.shape, "one_shot", releases.epsilon, sketch, None, top, capacity, ledger,
-        allowance or limits, bytes(32),
+        membership, field, held.shape, "one_shot", releases.epsilon, None if isinstance(held, Index) else held,
+        held if isinstance(held, Index) else None, top, top if is_index else min(int(alpha * top), len(times)), ledger,
+        allowance or in_memory(default_limits(top), membership.context), releases.secret,
     )  # fmt: skip
 
 
-def default_limits(rows: int, capacity: int) -> Limits:
-    """20 reverse top-K questions a day and 100 in all: of the paper's 200 columns, never every cell."""
-    cells = max(rows * capacity, 1)
-    return Limits(TERMS_A_DAY * cells, TERMS_IN_ALL * cells)
+def default_limits(top: int) -> Limits:
+    """20 words a day and 100 in all of an asker, 200 of all askers together; K entries for each.
+
+    One answer from the paper's sketch shows as many numbers as 150 lists do: owners of sketches agree on other limits.
+    """
+    entries = max(top, 1)
+    return Limits(WORDS_A_DAY * entries, WORDS_IN_ALL * entries, WORDS_TOGETHER * entries)
 
 
 def with_statistics(owner: Owner, table: StatisticsTable) -> Owner:
@@ -148,42 +191,53 @@ def answer(owner: Owner, request: bytes) -> tuple[Owner, bytes]:
     require_same_shape(owner.shape, SketchShape(*question.shape))
     if question.field != owner.field:
         raise SpecError(f"a question about the field {question.field!r} to an owner of {owner.field!r}; ask its owner")
-    documents, columns, cells = _validated(owner, question)
+    documents, asked, entries = _validated(owner, question)
     asker = owner.membership.members[envelope.sender].signing
-    spend(owner.allowance, asker, envelope.number, cells)
+    spend(owner.allowance, asker, envelope.number, entries)
     if question.what == "statistics":
         paid, reply = owner, messages.encode(messages.statistics_answer(_released(owner)))
     elif question.what == "count":
         paid = _charge_answers(owner, documents)
-        reply = messages.encode(messages.CountAnswer(_counts(owner, documents, columns).astype("<f8").tobytes()))
+        reply = messages.encode(messages.CountAnswer(_counts(owner, documents, asked).astype("<f8").tobytes()))
     else:
         paid = _charge_answers(owner, documents)
-        lists, variant = _lists(owner, columns)
+        lists, variant = _lists(owner, asked)
         reply = messages.encode(messages.top_answer(lists, variant=variant, top_k=owner.top_k))
     about = envelopes.digest(request)
     return paid, envelopes.seal(owner.membership, "answer", envelope.sender, envelope.number, reply, about)
 
 
-def _validated(owner: Owner, question: messages.Question) -> tuple[Array, Array, int]:
-    """Documents, columns and the cells that the answer shows; refuses what cannot be answered."""
+def _validated(owner: Owner, question: messages.Question) -> tuple[Array, Array | int, int]:
+    """Documents, what is asked (a word's hash, or columns) and the entries that the answer may show.
+
+    Refuses what cannot be answered.
+    """
     nothing = np.empty(0, np.int64)
     if question.what == "statistics":
         _released(owner)
         return nothing, nothing, 0
-    columns = messages.columns_of(question, owner.shape)
+    if isinstance(owner.lists, Index):
+        asked: Array | int = messages.word_of(question)
+        every, rows = len(owner.lists.versions), 1
+    else:
+        asked = messages.columns_of(question, owner.shape)
+        every, rows = len(owner.ledger.counts), owner.shape.rows
     if question.what == "count":
-        documents = messages.documents_of(question, len(_required(owner.counts).cells))
-        return documents, columns, len(documents) * owner.shape.rows
-    if owner.noise == "one_shot":
-        _required(owner.counts)
-    elif owner.lists is None:
+        held = every if isinstance(owner.lists, Index) else len(_required(owner.counts).cells)
+        documents = messages.documents_of(question, held)
+        return documents, asked, len(documents) * rows
+    if owner.lists is None and owner.noise != "one_shot":
         raise SpecError(f"this party has no lists, which {owner.noise!r} answers from; give it an RTK-sketch")
-    return np.arange(len(owner.ledger.counts)), columns, owner.capacity * owner.shape.rows
+    if owner.lists is None:
+        _required(owner.counts)
+    return np.arange(every), asked, owner.capacity * rows
 
 
-def _counts(owner: Owner, documents: Array, columns: Array) -> Array:
-    """[documents, z]"""
-    sketches = _required(owner.counts)
+def _counts(owner: Owner, documents: Array, asked: Array | int) -> Array:
+    """[documents, z]; z = 1 of an index."""
+    if isinstance(owner.lists, Index):
+        return _index_counts(owner, owner.lists, asked)[documents, None]
+    sketches, columns = _required(owner.counts), np.asarray(asked)
     cells = sketches.cells[documents[:, None], np.arange(len(columns)), columns]
     if owner.noise != "paper":
         return cells.astype(np.float64)
@@ -192,7 +246,10 @@ def _counts(owner: Owner, documents: Array, columns: Array) -> Array:
     )
 
 
-def _lists(owner: Owner, columns: Array) -> tuple[Cells, str]:
+def _lists(owner: Owner, asked: Array | int) -> tuple[Cells, str]:
+    if isinstance(owner.lists, Index):
+        return _index_list(owner, owner.lists, asked), messages.INDEX
+    columns = np.asarray(asked)
     if owner.lists is None:
         sketches = _required(owner.counts).cells[:, np.arange(len(columns)), columns]  # [documents, z]
         return _largest(sketches.astype(np.float64), owner.capacity), "sound"
@@ -201,6 +258,25 @@ def _lists(owner: Owner, columns: Array) -> tuple[Cells, str]:
         draws = noise.paper_draws(len(owner.ledger.counts), "top", columns, owner.epsilon, owner.secret)
         cells = cells._replace(counts=cells.counts + draws[cells.documents])
     return cells, owner.lists.variant
+
+
+def _index_counts(owner: Owner, held: Index, word: Array | int) -> Array:
+    """[documents] counts of one word, with the owner's noise."""
+    if owner.noise == "one_shot":
+        return index.noisy_counts(held, int(word), owner.epsilon, owner.secret)
+    return index.all_counts(held, int(word))
+
+
+def _index_list(owner: Owner, held: Index, word: Array | int) -> Cells:
+    """One row of K places: the documents that have the word most often; complete where there is no noise."""
+    if owner.noise == "one_shot":
+        documents, counts = index.largest(_index_counts(owner, held, word), owner.capacity)
+    else:
+        documents, counts = (part[: owner.capacity] for part in index.postings(held, int(word)))
+    row, amounts = np.zeros((1, owner.capacity), np.int32), np.zeros((1, owner.capacity))
+    row[0, : len(documents)], amounts[0, : len(documents)] = documents, counts
+    complete = np.array([owner.noise != "one_shot"], np.int32)
+    return Cells(row, amounts, np.empty((1, 0), np.uint16), np.array([len(documents)], np.int32), complete)
 
 
 def _largest(reported: Array, capacity: int) -> Cells:
@@ -216,7 +292,8 @@ def _charge_answers(owner: Owner, documents: Array) -> Owner:
     """`one_shot` has paid already; the others are infinite once and for all, so that one charge is enough."""
     if owner.noise == "one_shot":
         return owner
-    event = noise.event_of(owner.noise, owner.shape.rows, owner.epsilon)
+    rows = 1 if isinstance(owner.lists, Index) else owner.shape.rows
+    event = noise.event_of(owner.noise, rows, owner.epsilon)
     if event in owner.ledger.events:
         documents = documents[owner.ledger.counts[documents, owner.ledger.events.index(event)] == 0]
     return _charge(owner, event, documents) if len(documents) else owner

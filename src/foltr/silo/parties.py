@@ -11,12 +11,17 @@ beside that of the answers. The simulator numbers the words of the whole corpus;
 
 Tests are each party's own queries over the documents of all, with exact features: what a joint search would show.
 
-Differs from the paper: lists are of the variant `sampled`. The counts that `sound` reports are of the rows where a
-document was found, so documents without any of a query's words get high scores: of those guessed to be highly relevant
-on Python's docstrings (40 queries), 90 of 400 had none of them; with `sampled`, 0. How the terms of a query are
-combined is not said in the paper; documents that were not found are added to the guessed pairs with grade 0 (`pairs`).
+The allowance is off: a training run asks for more words than an owner would answer (`entries_read` says how many
+entries), which every table of such runs states.
+
+Differs from the paper: parties answer from an index unless `lists` says otherwise (`index`). With sketches, the paper's
+way, `lists` is "paper", "sound" or "sampled". The counts that `sound` reports are of the rows where a document was
+found, so documents without any of a query's words get high scores: of those guessed to be highly relevant on Python's
+docstrings (40 queries), 90 of 400 had none of them; with `sampled`, 0. How the terms of a query are combined is not
+said in the paper; documents that were not found are added to the guessed pairs with grade 0 (`pairs`).
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Literal, NamedTuple
@@ -29,10 +34,21 @@ from foltr.privacy import ledger as accounts
 from foltr.rng import stream
 from foltr.silo import noise, rtk
 from foltr.silo.allowance import Limits, in_memory
+from foltr.silo.index import build_index
 from foltr.silo.keys import Membership, group_in_process
 from foltr.silo.owners import NoiseChoice, Owner, make_owner, with_statistics
 from foltr.silo.pairs import Parties, guessed, judged, ranked, split
-from foltr.silo.protocol import Asker, Target, ask_counts, ask_statistics, ask_top, make_asker, relay
+from foltr.silo.protocol import (
+    Asker,
+    Query,
+    Result,
+    Target,
+    ask_counts,
+    ask_statistics,
+    ask_top,
+    make_asker,
+    relay,
+)
 from foltr.silo.sketches import Family, Hashes, family, hash_terms, new_key, sketch_documents
 from foltr.silo.statistics import look_up, release_statistics, statistics_event
 from foltr.silo.training import Sgd, TrainingPairs
@@ -61,14 +77,14 @@ class Setup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
     grades: Literal["judged", "ranked"] = "judged"  # human judgments; or as S3 made its own (`pairs.ranked`)
     rows: Count = 30  # z
     columns: Count = 200  # w
-    real_rows: Count = 30  # z1
+    real_rows: Count = 30  # z1 of questions to sketches
     noise: Literal["none", "paper", "one_shot"] = "none"
     epsilon: Annotated[float, msgspec.Meta(gt=0)] = 0.5  # of one word, all answers together
     statistics: Literal["exact", "noisy"] = "exact"  # of words and lengths; exact: epsilon is infinite
     statistics_epsilon: Annotated[float, msgspec.Meta(gt=0)] = 1.0  # of one word, where they are noisy
-    lists: Literal["paper", "sound", "sampled"] = "sampled"  # variant of the RTK-sketches
+    lists: Literal["index", "paper", "sound", "sampled"] = "index"  # or sketches of that variant
     beta: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.1
-    top: Count = 150  # K of the sketches
+    top: Count = 150  # K
     score: Literal["counts", "bm25"] = "bm25"  # combines the answers for a query's terms
     top_k: Count = 15  # guessed pairs of a query
     num_negatives: Count = 50  # further documents of a query, assumed to be irrelevant
@@ -101,6 +117,7 @@ class SiloFederation(NamedTuple):
     titles: list[Owner]  # replaced after every answer: the ledger grows
     bodies: list[Owner]
     reported: list[Reported]  # of titles and of bodies
+    sent: Counter[str]  # bytes of all sealed messages so far, by kind of question
 
 
 class Spent(NamedTuple):
@@ -127,7 +144,7 @@ def build_federation(
     Key, noise and the askers' secrets are the operating system's unless given; identities always are.
     """
     size = 8 * len(corpus.ids) * setup.rows * setup.columns
-    if size > MAX_BYTES:
+    if setup.lists != "index" and size > MAX_BYTES:
         raise SpecError(f"sketches of {len(corpus.ids):,} documents take {size:,} bytes; use fewer rows or columns")
     train, test = divide_queries(corpus, setup, seed=seed)
     held = _deal_evenly(split(corpus, shares_of(setup), seed=seed), (train, test), shares_of(setup), seed=seed)
@@ -139,7 +156,7 @@ def build_federation(
     hashes = hash_terms(words, functions)
     choice = NoiseChoice(setup.noise, setup.epsilon, None, uniforms or noise.from_system)
     askers = [
-        make_asker(member, functions, real_rows=setup.real_rows, secret=secret)
+        make_asker(member, functions, real_rows=None if setup.lists == "index" else setup.real_rows, secret=secret)
         for member, secret in zip(members, secrets or [None] * len(members), strict=True)
     ]
     terms = [known_terms(text, counted.vocabulary, setup.words) for text in corpus.query_texts]
@@ -147,7 +164,7 @@ def build_federation(
         corpus = ranked(corpus, counted, terms, np.concatenate([train, test]))
     titles, bodies = (
         [
-            _owner(member, field, take(counts, mine), setup=setup, hashes=hashes, choice=choice)
+            _owner(member, field, take(counts, mine), setup=setup, hashed=(words, functions, hashes), choice=choice)
             for member, mine in zip(members, owned, strict=True)
         ]
         for field, counts in zip(FIELDS, (counted.title, counted.body), strict=True)
@@ -159,50 +176,58 @@ def build_federation(
                 uniforms=choice.uniforms,
             )  # fmt: skip
             owners[party] = with_statistics(owners[party], table)
-    reported = [_collect(askers[0], functions, words, owners, owned, len(corpus.ids)) for owners in (titles, bodies)]
+    sent: Counter[str] = Counter()
+    collect = partial(_collect, askers[0], words, owned=owned, documents=len(corpus.ids), sent=sent)
+    reported = [collect(owners) for owners in (titles, bodies)]
     return SiloFederation(
-        corpus,
-        setup,
-        seed,
-        train,
-        test,
-        held,
-        owned,
-        counted,
-        words,
-        terms,
-        hashes,
-        askers,
-        titles,
-        bodies,
-        reported,
-    )
+        corpus, setup, seed, train, test, held, owned, counted, words, terms, hashes, askers, titles, bodies, reported,
+        sent,
+    )  # fmt: skip
 
 
 def _owner(
-    member: Membership, field: str, counts: Counts, *, setup: Setup, hashes: Hashes, choice: NoiseChoice
-) -> Owner:
+    member: Membership, field: str, counts: Counts, *, setup: Setup, hashed: tuple[list[str], Family, Hashes],
+    choice: NoiseChoice,
+) -> Owner:  # fmt: skip
+    """Titles and bodies are two owners; only bodies have lists. `hashed`: words, functions and hashes."""
+    words, functions, hashes = hashed
+    allowance, top = in_memory(UNLIMITED, member.context), min(setup.top, len(counts.lengths))
+    if setup.lists == "index":
+        index = build_index(counts, words, functions, top=top)
+        return make_owner(member, field=field, lists=index, choice=choice, allowance=allowance)
     lists = None
     if field == "body":
-        lists = rtk.empty(hashes.shape, variant=setup.lists, top=min(setup.top, len(counts.lengths)))
+        lists = rtk.empty(hashes.shape, variant=setup.lists, top=top)
         rtk.add_documents(lists, counts, hashes)
     sketches = sketch_documents("count", counts, hashes)
-    allowance = in_memory(UNLIMITED, member.context)
     return make_owner(member, field=field, counts=sketches, lists=lists, choice=choice, allowance=allowance)
 
 
 def _collect(
-    asker: Asker, functions: Family, words: list[str], owners: list[Owner], owned: list[Array], documents: int
+    asker: Asker, words: list[str], owners: list[Owner], *, owned: list[Array], documents: int, sent: Counter[str]
 ) -> Reported:
     """The tables of all parties as the first one gets them: all members are told the same."""
     lengths, distinct, found = np.zeros(documents, np.int64), np.zeros(documents, np.int64), []
-    for party, (owner, mine) in enumerate(zip(owners, owned, strict=True)):
-        target = Target(owner.membership.place, owner.field)
-        exchange = relay(ask_statistics(asker, target), owner)
-        owners[party], table = exchange.owner, exchange.result
-        found.append(look_up(table, words, functions))
+    for party, mine in enumerate(owned):
+        target = Target(owners[party].membership.place, owners[party].field)
+        table = _ask(ask_statistics(asker, target), owners, party, sent, "statistics")
+        found.append(look_up(table, words, asker.family))
         lengths[mine], distinct[mine] = table.lengths, table.distinct
     return Reported(sum_statistics(found), lengths, distinct)
+
+
+def _ask(query: Query[Result], owners: list[Owner], place: int, sent: Counter[str], what: str) -> Result:
+    """The result of one exchange; the owner is replaced by the one that has paid, and the bytes are counted."""
+    exchange = relay(query, owners[place])
+    owners[place] = exchange.owner
+    sent[what] += sum(len(message.content) for message in exchange.seen)
+    return exchange.result
+
+
+def entries_read(federation: SiloFederation) -> int:
+    """The most entries that one party has read of another (`allowance`), of titles or of bodies."""
+    owners = (*federation.titles, *federation.bodies)
+    return max((account.total for owner in owners for account in owner.allowance.accounts.values()), default=0)
 
 
 def _deal_evenly(held: Parties, parts: tuple[Array, ...], shares: int, *, seed: int) -> Parties:
@@ -332,9 +357,7 @@ def _listed_counts(federation: SiloFederation, party: int, other: int, terms: Ar
         owner, word = federation.bodies[other], federation.words[term]
         target = Target(owner.membership.place, owner.field)
         query = ask_top(federation.askers[party], target, word, top=owner.top_k, beta=federation.setup.beta)
-        exchange = relay(query, owner)
-        federation.bodies[other] = exchange.owner
-        listed = exchange.result.found
+        listed = _ask(query, federation.bodies, other, federation.sent, "top").found
         counts[listed.documents, column] = np.maximum(listed.counts, 0)
     return counts
 
@@ -352,8 +375,7 @@ def _sketch_look_up(federation: SiloFederation, party: int, owners: list[Owner])
             target = Target(owners[other].membership.place, owners[other].field)
             for column, term in enumerate(terms.tolist()):
                 query = ask_counts(federation.askers[party], target, federation.words[term], places[documents[theirs]])
-                exchange = relay(query, owners[other])
-                owners[other], reported[theirs, column] = exchange.owner, exchange.result.estimates
+                reported[theirs, column] = _ask(query, owners, other, federation.sent, "count").estimates
         return reported
 
     return counts

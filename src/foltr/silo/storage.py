@@ -1,12 +1,12 @@
-"""Sketches on disk: one .npz of plain arrays and a header, written atomically, read without pickle.
+"""An owner's index on disk: one .npz of plain arrays and a header, written atomically, read without pickle.
 
 The header (JSON) names kind, version, shape and hash; of the key it holds only the fingerprint. A file is validated
 before use: arrays are stored uncompressed, so no array can be larger than the file that holds it, and shapes, sizes and
-orders are compared with the header.
+orders are compared with the header. Files of earlier versions hold sketches: those of `foltr silo build` are refused,
+of noised sketches (`releases`) only what was spent is read.
 """
 
 import json
-import os
 import zipfile
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -15,108 +15,57 @@ import numpy as np
 
 from foltr.atomic import write_arrays
 from foltr.errors import DataError
-from foltr.silo import rtk, sketches
+from foltr.silo.index import VERSION_BYTES, Index
 from foltr.silo.sketches import SketchShape
 from foltr.types import Array
 
 VERSION = 2  # 1: of groups and analysers that are no longer in use
 MAX_BYTES = 1 << 36
 _HEADER_BYTES = 4096
+_TYPES = {"hashes": np.uint64, "starts": np.int64, "documents": np.int32, "counts": np.int32, "versions": np.uint8}
 
 
-def save(
-    path: Path, sketch: sketches.Sketch | rtk.RtkSketch, *, about: dict[str, Any] | None = None,
-    more: dict[str, Array] | None = None,
-) -> int:  # fmt: skip
-    """Writes a sketch, with what else is known `about` it and `more` arrays; returns the bytes on disk."""
-    header: dict[str, Any] = {"version": VERSION, **sketch.shape._asdict()}
-    if isinstance(sketch, sketches.Sketch):
-        header |= {"kind": "sketch", "variant": sketch.kind}
-        arrays = {"cells": sketch.cells}
-    else:
-        header |= {"kind": "rtk", "variant": sketch.variant, "top": sketch.top}
-        members = np.array(sorted(sketch.members), np.int32)
-        arrays = {"entries": sketch.entries, "sizes": sketch.sizes, "limits": sketch.limits, "members": members}
-    described = {} if about is None else {"about": _as_array(about)}
-    return write_arrays(path, {"header": _as_array(header), **described, **arrays, **(more or {})})
-
-
-def sync_folder(path: Path) -> None:
-    """The name of a file that was just written, too, survives a power cut."""
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+def save_index(path: Path, index: Index) -> int:
+    """Returns the bytes on disk."""
+    header = {"version": VERSION, **index.shape._asdict(), "kind": "index", "top": index.top}
+    return write_arrays(path, {"header": _as_array(header), **{name: getattr(index, name) for name in _TYPES}})
 
 
 def _as_array(content: dict[str, Any]) -> Array:
     return np.frombuffer(json.dumps(content, allow_nan=False).encode(), np.uint8)
 
 
-def load_sketch(path: Path) -> sketches.Sketch:
-    """A count or count-min sketch as it was saved."""
-    return load_with(path, ())[0]
-
-
-def load_with(path: Path, names: tuple[str, ...]) -> tuple[sketches.Sketch, dict[str, Any], dict[str, Array]]:
-    """A sketch, what is known about it, and the arrays of these names."""
-    header, arrays = _read(path, "sketch")
-    shape = _shape(path, header)
-    _expect(path, header.get("variant") in sketches.KINDS, "it holds no known sketch")
-    cells = _array(path, arrays, "cells", np.int32)
-    _expect(path, cells.ndim in (2, 3) and cells.shape[-2:] == shape[:2], "its cells do not fit its header")
-    _expect(path, all(name in arrays for name in names), f"it lacks one of {', '.join(names)}")
-    about: dict[str, Any] = {}
-    if "about" in arrays:
-        try:
-            about = json.loads(bytes(arrays["about"]))
-        except ValueError as error:
-            _damaged(path, "what it says about itself is no JSON", error)
-    return sketches.Sketch(header["variant"], shape, cells), about, {name: arrays[name] for name in names}
-
-
-def load_rtk(path: Path) -> rtk.RtkSketch:
-    """An RTK-sketch as it was saved."""
-    header, arrays = _read(path, "rtk")
-    shape, variant, top = _shape(path, header), header.get("variant"), header.get("top")
-    if variant not in rtk.VARIANTS or not isinstance(top, int) or top < 1:
-        _damaged(path, "it holds no known variant")
-    entries = _array(path, arrays, "entries", rtk.entry_type(variant))
-    sizes, limits = (_array(path, arrays, name, np.int32) for name in ("sizes", "limits"))
-    members = _array(path, arrays, "members", np.int32)
-    loaded = rtk.RtkSketch(variant, shape, top, set(members.tolist()), entries, sizes, limits)
-    _check_cells(path, loaded)
+def load_index(path: Path) -> Index:
+    """An index as it was saved."""
+    header, arrays = _read(path, "index")
+    shape, top = _shape(path, header), header.get("top")
+    _expect(path, isinstance(top, int) and top >= 1, "it says no K")
+    parts = {name: _array(path, arrays, name, kind) for name, kind in _TYPES.items()}
+    loaded = Index(shape, int(top or 1), **parts)
+    starts, documents = loaded.starts, loaded.documents
+    fits = starts.shape == (len(loaded.hashes) + 1,) and loaded.counts.shape == documents.shape
+    _expect(path, fits and loaded.versions.shape[1:] == (VERSION_BYTES,), "its arrays do not fit each other")
+    _expect(path, np.all(loaded.hashes[1:] > loaded.hashes[:-1]), "its words are not in order")
+    _expect(path, starts[0] == 0 and starts[-1] == len(documents) and np.all(np.diff(starts) > 0), "its lists overlap")
+    inside = np.all((documents >= 0) & (documents < len(loaded.versions)))
+    _expect(path, inside and np.all(loaded.counts > 0), "a list names a document that is not there")
     return loaded
 
 
-def _check_cells(path: Path, loaded: rtk.RtkSketch) -> None:
-    cells, capacity = loaded.shape[:2], loaded.entries.shape[-1]
-    fits = loaded.sizes.shape == loaded.limits.shape == cells and loaded.entries.shape == (*cells, capacity)
-    _expect(path, fits and capacity >= loaded.top, "its cells do not fit its header")
-    _expect(path, np.all((loaded.sizes >= 0) & (loaded.sizes <= capacity)), "a cell holds more than its capacity")
-    inside = np.arange(capacity) < loaded.sizes[..., None]
-    held = (loaded.entries[inside] & loaded.entries.dtype.type(0xFFFFFFFF)).astype(np.int64)
-    members = np.fromiter(loaded.members, np.int64)
-    _expect(path, np.all(np.isin(held, members)) and np.all(members >= 0), "a cell names a document that is no member")
-    _expect(path, np.all(_in_order(loaded) | ~inside[..., 1:]), "a cell is not in order")
-
-
-def _in_order(loaded: rtk.RtkSketch) -> Array:
-    """[z, w, capacity - 1]: sorted, or a heap in which no entry weighs less than its parent."""
-    if loaded.variant == "sampled":
-        return loaded.entries[..., 1:] >= loaded.entries[..., :-1]
-    weights = loaded.entries >> 32
-    if loaded.variant == "sound":
-        weights = np.abs(weights)
-    parents = np.arange(weights.shape[-1] - 1) // 2
-    return weights[..., 1:] >= weights[..., parents]
+def releases_of_earlier_version(path: Path) -> tuple[dict[str, Any], list[int]]:
+    """What a file of noised sketches says about itself, and how often each of its documents was released."""
+    _, arrays = _read(path, "sketch")
+    _expect(path, "times" in arrays and "about" in arrays, "it holds no releases of documents")
+    try:
+        return json.loads(bytes(arrays["about"])), [int(times) for times in arrays["times"].ravel().tolist()]
+    except ValueError as error:
+        _damaged(path, "what it says about itself is no JSON", error)
 
 
 def _read(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Array]]:
     """Header and arrays of a file of this kind; otherwise an error that says in one sentence what is wrong."""
     if not path.is_file():
-        raise DataError(f"{path} does not exist; save a sketch there first")
+        raise DataError(f"{path} does not exist; write an index there first (foltr silo build)")
     try:
         with zipfile.ZipFile(path) as packed:
             arrays = {part.filename.removesuffix(".npy"): _unpack(packed, part, path) for part in packed.infolist()}
@@ -124,10 +73,15 @@ def _read(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Array]]:
     except (zipfile.BadZipFile, NotImplementedError, KeyError, ValueError, EOFError, OSError, RuntimeError) as error:
         _damaged(path, str(error), error)
     _expect(path, isinstance(header, dict), "its header is no JSON object")
+    if header.get("kind") == "rtk" and kind == "index":
+        raise DataError(
+            f"{path} holds a sketch of an earlier version of foltr, which shows an asker more than the asked word; "
+            "build it again: foltr silo build now writes an index"
+        )
     if header.get("version") != VERSION or header.get("kind") != kind:
         raise DataError(
             f"{path} holds {header.get('kind')!r}, version {header.get('version')!r}; "
-            f"expected {kind!r}, version {VERSION}: give another file, or build the sketch again with this version of "
+            f"expected {kind!r}, version {VERSION}: give another file, or build the index again with this version of "
             "foltr (foltr silo build), under a new key"
         )
     return header, arrays
@@ -177,4 +131,4 @@ def _expect(path: Path, right: Any, otherwise: str) -> None:
 
 
 def _damaged(path: Path, why: str, cause: Exception | None = None) -> NoReturn:
-    raise DataError(f"{path} is damaged ({why}); restore it from a copy or build the sketch again") from cause
+    raise DataError(f"{path} is damaged ({why}); restore it from a copy or build it again") from cause

@@ -8,7 +8,7 @@ softmax of the grades and that of the scores.
     local_plus   local-only training on its own labelled and the guessed cross-party pairs
     global       one ranker, round robin over the parties, on their own labelled pairs
     cs_f_ltr     one ranker, round robin over the parties, on own and guessed pairs
-    pooled       one ranker, all documents and grades centralised: not allowed across silos, an upper bound
+    pooled       one ranker, all documents and grades centralised: not allowed across silos, and no upper bound
 
 Round-robin distributed SGD as rounds of one client each: `schedule` gives each party in turn `Sgd.visit` of its
 queries; an epoch ends when every party has used all its queries once. `visit` is what one party computes: parameters

@@ -78,5 +78,5 @@ KINDS = {
     "silo-none": "Sketches without noise",
     "silo-paper": "Sketches with one noise draw an answer",
     "silo-per_query": "Sketches with noise in every cell of an answer",  # of older runs
-    "silo-one_shot": "Sketches with noise added once",
+    "silo-one_shot": "Answers with noise added once",
 }

@@ -14,58 +14,77 @@ from typing import Any
 
 import numpy as np
 
+from foltr.lab.silo import disclosure, retrieval
 from foltr.lab.silo.evaluation import METRICS
+from foltr.lab.silo.tasks import RetrievalTask
 from foltr.lab.silo.training import MAIN, compare, repeatable
 from foltr.privacy import ledger as accounts
-from foltr.silo import leakage, noise
+from foltr.silo import leakage
+from foltr.silo.allowance import in_memory
 from foltr.silo.envelopes import open_envelope
+from foltr.silo.index import build_index
 from foltr.silo.messages import CountAnswer, count_cells, decode
-from foltr.silo.owners import NoiseChoice, Owner, answer, make_owner
-from foltr.silo.parties import SiloFederation, TrainTest, spent
+from foltr.silo.owners import NoiseChoice, Owner, answer, default_limits, make_owner
+from foltr.silo.parties import UNLIMITED, SiloFederation, TrainTest, entries_read, spent
 from foltr.silo.protocol import Asker, Target, ask_counts, ask_top, obfuscate, relay
+from foltr.silo.sketches import hash_words, sketch_documents
 from foltr.text.counts import counts_of, take
 from foltr.types import Array
 
 _ASKER, _OWNER = 0, 1
+_REAL_ROWS = 5  # of questions to sketches
 _FIRST = np.zeros(1, np.int64)
 _LONG = 5  # letters: a shorter word may occur in any bytes by chance
 
 
-def one_question(federation: SiloFederation, *, real_rows: int = 5, epsilon: float = 0.5) -> dict[str, Any]:
-    """A term of the first party's queries, asked of the second, in a federation without noise."""
+def one_question(federation: SiloFederation, *, epsilon: float = 0.5) -> dict[str, Any]:
+    """A term of the first party's queries, asked of the second, in a federation with an index and without noise."""
     body = take(federation.counted.body, federation.owned[_OWNER])
     number = _worth_asking(federation, body.terms)
     term = federation.words[number]
-    owner = federation.bodies[_OWNER]
-    asker = replace(federation.askers[_ASKER], real_rows=real_rows)
+    owner, asker = federation.bodies[_OWNER], federation.askers[_ASKER]
     target = Target(owner.membership.place, owner.field)
-    whole = relay(ask_top(federation.askers[_ASKER], target, term, top=min(5, owner.top_k)), owner)
+    exchange = relay(ask_top(asker, target, term, top=min(5, owner.top_k)), owner)
     truth = counts_of(body, np.arange(len(body.lengths)), np.array([number]))[:, 0]
-    best = int(truth.argmax())
-    exchange = relay(ask_counts(asker, target, term, np.array([best])), owner)
-    request = exchange.seen[0].content
-    columns = obfuscate(asker, term).columns
-    documents = whole.result.found.documents
+    best, documents = int(truth.argmax()), exchange.result.found.documents
+    asked = hash_words([term], asker.family)[0]
     return {
         "term": term,
         "asker": {
             "documents": [federation.corpus.ids[federation.owned[_OWNER][one]] for one in documents],
-            "counts": whole.result.found.counts.tolist(),
+            "counts": exchange.result.found.counts.tolist(),
             "true_counts": truth[documents].tolist(),
         },
         "server": {
             "messages": len(exchange.seen),
-            "bytes": [len(one.content) for one in exchange.seen],
-            "contains_term": any(term.encode() in one.content for one in exchange.seen),
-            "contains_columns": columns.astype("<i4").tobytes() in request,
+            "bytes": [len(message.content) for message in exchange.seen],
+            "contains_term": any(term.encode() in message.content for message in exchange.seen),
+            "contains_hash": any(asked.tobytes() in message.content for message in exchange.seen),
         },
-        "columns": columns.tolist(),
+        "identified": federation.words[int(np.flatnonzero(hash_words(federation.words, asker.family) == asked)[0])],
         "owner": [_identification(federation, asker, term, rows) for rows in (2, 3, 4, 5)],
+        "disclosure": [_disclosure(federation, by) for by in ("index", "sound", "sampled")],
         "noise": [
-            _answer(asker, term, _of_one(federation, best, NoiseChoice(kind, epsilon)), int(truth[best]))
-            for kind in noise.VARIANTS
+            _answer(federation, term, best, NoiseChoice(kind, epsilon), int(truth[best]), by=by)
+            for by, kind in (("index", "none"), ("index", "one_shot"), ("sketch", "paper"), ("sketch", "one_shot"))
         ],
     }
+
+
+def _disclosure(federation: SiloFederation, by: Any) -> dict[str, Any]:
+    """What 20 words asked of the second party show, and what a word costs in bytes."""
+    body = take(federation.counted.body, federation.owned[_OWNER])
+    words, terms = np.unique(body.terms, return_inverse=True)
+    held = body._replace(terms=terms.astype(np.int32), vocabulary_size=len(words))
+    queries = federation.train[federation.held.queries[federation.train] == _ASKER]
+    asked = np.unique(np.concatenate([federation.terms[query] for query in queries]))
+    task = RetrievalTask(
+        held, [federation.words[word] for word in words.tolist()], np.flatnonzero(np.isin(words, asked))
+    )
+    top = min(federation.setup.top, len(held.lengths))
+    shown = disclosure.measure(task, disclosure.Disclosure(by=by, top=top), seed=federation.seed)
+    cost = retrieval.measure(task, retrieval.Retrieval(by=by, top=top, asked=1), seed=federation.seed)["kB sent"]
+    return {"by": by, **shown, "kB sent": cost}
 
 
 def comparison(federation: SiloFederation, data: TrainTest) -> dict[str, Any]:
@@ -79,6 +98,11 @@ def comparison(federation: SiloFederation, data: TrainTest) -> dict[str, Any]:
         "metric": METRICS[MAIN],
         "regimes": {name: {"parties": row.tolist(), "mean": float(row.mean())} for name, row in values.items()},
         "changes": [gain._asdict() for gain in result.gains],
+        "lists": federation.setup.lists,
+        "allowance": "off",
+        "entries_read": entries_read(federation),
+        "allowances": entries_read(federation) / default_limits(federation.setup.top).total,
+        "mb_sent": federation.sent.total() / 1e6,
         "noise": federation.setup.noise,
         "statistics": federation.setup.statistics,
         "epsilon": spent(federation)._asdict() | {"unit": "word", "adjacency": "zero-out", "against": "a member"},
@@ -115,34 +139,46 @@ def _identification(federation: SiloFederation, asker: Asker, term: str, real_ro
     }
 
 
-def _of_one(federation: SiloFederation, document: int, choice: NoiseChoice) -> Owner:
-    """An owner of that document alone, with this noise."""
-    owner = federation.bodies[_OWNER]
-    assert owner.counts is not None
-    counts = owner.counts._replace(cells=owner.counts.cells[document : document + 1])
-    seeded = choice._replace(uniforms=repeatable(federation.seed))
-    return make_owner(owner.membership, field=owner.field, counts=counts, choice=seeded)
-
-
-def _answer(asker: Asker, term: str, owner: Owner, truth: int) -> dict[str, Any]:
-    """The same question twice: what comes back, what is left of the paper's noise after the attack, and the cost."""
+def _answer(
+    federation: SiloFederation, term: str, document: int, choice: NoiseChoice, truth: int, *, by: str
+) -> dict[str, Any]:
+    """The same question twice about one document: what comes back, what an attack leaves of shared noise, the cost."""
+    owner, asker = _of_one(federation, document, choice, by=by)
     target = Target(owner.membership.place, owner.field)
     once, again = (_cells(asker, target, term, owner) for _ in range(2))
-    question = obfuscate(asker, term)
-    signs, rows = question.hashes.signs[0], question.rows
+    attacked, signs, rows = once, np.ones(1), _FIRST
+    if by == "sketch":
+        question = obfuscate(asker, term)
+        signs, rows, attacked = question.hashes.signs[0], question.rows, leakage.remove_shared_noise(once)
     return {
         "noise": owner.noise,
+        "of": by,
         "true_count": truth,
         "answer": float(np.median((signs * once)[rows])),
         "same_when_asked_again": bool(np.array_equal(once, again)),
-        "after_the_attack": float(np.median((signs * leakage.remove_shared_noise(once))[rows])),
+        "after_the_attack": float(np.median((signs * attacked)[rows])),
         "epsilon": accounts.spent(relay(ask_counts(asker, target, term, _FIRST), owner).owner.ledger).epsilon,
     }
 
 
+def _of_one(federation: SiloFederation, document: int, choice: NoiseChoice, *, by: str) -> tuple[Owner, Asker]:
+    """An owner of that document alone with this noise, and who asks it."""
+    owner, asker = federation.bodies[_OWNER], federation.askers[_ASKER]
+    counts = take(federation.counted.body, federation.owned[_OWNER][document : document + 1])
+    seeded = choice._replace(uniforms=repeatable(federation.seed))
+    if by == "index":
+        index = build_index(counts, federation.words, asker.family, top=1)
+        return make_owner(owner.membership, field=owner.field, lists=index, choice=seeded), asker
+    limits = in_memory(UNLIMITED, owner.membership.context)
+    sketches = sketch_documents("count", counts, federation.hashes)
+    sketched = make_owner(owner.membership, field=owner.field, counts=sketches, choice=seeded, allowance=limits)
+    return sketched, replace(asker, real_rows=_REAL_ROWS)
+
+
 def _cells(asker: Asker, target: Target, term: str, owner: Owner) -> Array:
-    """[z] the cells that the asker opens."""
+    """[z] the numbers that the asker opens; one of an index."""
     query = ask_counts(asker, target, term, _FIRST)
     _, reply = answer(owner, next(query))
     _, content = open_envelope(asker.membership, reply, "answer")
-    return count_cells(decode(content, CountAnswer), 1, owner.shape.rows)[0]
+    rows = owner.shape.rows if owner.lists is None else 1
+    return count_cells(decode(content, CountAnswer), 1, rows)[0]

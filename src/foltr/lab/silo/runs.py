@@ -1,9 +1,9 @@
 """Single runs of cross-silo experiments: their data, their checks, and their results in the form of all runs.
 
-A setting with a table `silo` is one of three kinds: `train` (regimes compared), `retrieval` (reverse top-K measured),
-`projection` (features drawn). Its data is a corpus of text by name, or `made-up-N`: N documents of a Zipf vocabulary.
-Key and noise follow from the seed, so that a run can be repeated and gives no protection. Real owners take both from
-the operating system.
+A setting with a table `silo` is one of four kinds: `train` (regimes compared), `retrieval` (reverse top-K measured),
+`disclosure` (what answers show beyond the asked words), `projection` (features drawn). Its data is a corpus of text by
+name, or `made-up-N`: N documents of a Zipf vocabulary. Key and noise follow from the seed, so that a run can be
+repeated and gives no protection. Real owners take both from the operating system.
 """
 
 import hashlib
@@ -18,7 +18,8 @@ import numpy as np
 
 from foltr.errors import SpecError
 from foltr.lab.data import corpora
-from foltr.lab.silo import retrieval, training
+from foltr.lab.silo import disclosure, retrieval, training
+from foltr.lab.silo.disclosure import Disclosure
 from foltr.lab.silo.projection import Projection, project
 from foltr.lab.silo.retrieval import Retrieval
 from foltr.lab.silo.tasks import RetrievalTask, synthetic_task, text
@@ -56,19 +57,32 @@ def _documents(name: str) -> int:
 
 def check(setting: SiloSetting, loaded: Corpus | RetrievalTask) -> None:
     """Refuses impossible settings before anything is computed."""
-    if isinstance(loaded, RetrievalTask) and not isinstance(setting.silo, Retrieval):
+    asks_only = isinstance(setting.silo, Retrieval | Disclosure)
+    if isinstance(loaded, RetrievalTask) and not asks_only:
         raise SpecError(f"data.name = {setting.data.name!r} has no queries to learn from; use nfcorpus or docstrings")
-    if isinstance(loaded, Corpus) and not len(loaded.judgments) and not isinstance(setting.silo, Retrieval):
+    if isinstance(loaded, Corpus) and not len(loaded.judgments) and not asks_only:
         raise SpecError(
             f'data.name = {setting.data.name!r} has no judged queries to learn from; use kind = "retrieval"'
         )
     documents = _size(loaded)
-    if isinstance(setting.silo, Retrieval) and setting.silo.top > documents:
+    if isinstance(setting.silo, Retrieval | Disclosure) and setting.silo.top > documents:
         raise SpecError(f"silo.top = {setting.silo.top} of {documents:,} documents; use at most {documents:,}")
     if isinstance(setting.silo, Setup):
         shares_of(setting.silo)
-    if not isinstance(setting.silo, Retrieval) and setting.silo.real_rows > setting.silo.rows:
+        _check_index(setting.silo)
+    if isinstance(setting.silo, Setup | Projection) and setting.silo.real_rows > setting.silo.rows:
         raise SpecError(f"silo.real_rows = {setting.silo.real_rows} of {setting.silo.rows} rows; use at most that")
+
+
+def _check_index(setup: Setup) -> None:
+    """An index has neither rows nor the paper's noise; those are of sketches."""
+    if setup.lists == "index" and setup.noise == "paper":
+        raise SpecError('silo.noise = "paper" is of sketches; give silo.lists = "sampled", "sound" or "paper" too')
+    if setup.lists == "index" and setup.real_rows < setup.rows:
+        raise SpecError(
+            f"silo.real_rows = {setup.real_rows} of {setup.rows}: an index is asked by a hash, without rows; give "
+            'silo.lists = "sound", "sampled" or "paper" too'
+        )
 
 
 def _size(loaded: Corpus | RetrievalTask) -> int:
@@ -112,6 +126,10 @@ def run_setting(setting: SiloSetting, loaded: Corpus | RetrievalTask, seed: int)
         task = loaded if isinstance(loaded, RetrievalTask) else _terms_of(setting.data.name)
         numbers = retrieval.measure(task, setting.silo, seed=seed)
         quality = numbers["recall@K"]
+    elif isinstance(setting.silo, Disclosure):
+        task = loaded if isinstance(loaded, RetrievalTask) else _terms_of(setting.data.name)
+        numbers = disclosure.measure(task, setting.silo, seed=seed)
+        quality = numbers["recall"]
     elif isinstance(loaded, RetrievalTask):
         raise SpecError(f"data.name = {setting.data.name!r} has no queries to learn from")
     elif isinstance(setting.silo, Projection):

@@ -31,7 +31,8 @@ from foltr.privacy.mechanisms import NoPrivacy
 from foltr.rankers import Linear
 from foltr.rng import stream
 from foltr.silo.noise import Uniforms
-from foltr.silo.parties import Setup, SiloFederation, TrainTest, build_federation, prepare, spent
+from foltr.silo.owners import default_limits
+from foltr.silo.parties import Setup, SiloFederation, TrainTest, build_federation, entries_read, prepare, spent
 from foltr.silo.training import REGIMES, augmented
 from foltr.text.corpus import Corpus, grade_of
 from foltr.text.features import Labelled, dataset, join
@@ -121,6 +122,8 @@ def measure(corpus: Corpus, setup: Setup, *, seed: int) -> tuple[dict[str, float
     for name, figure in zip(("answers", "statistics", "in total"), spent(federation), strict=True):
         if math.isfinite(figure):
             numbers[f"epsilon of a word, {name}"] = figure
+    numbers["MB sent"] = federation.sent.total() / 1e6
+    numbers["entries read / allowance"] = entries_read(federation) / default_limits(setup.top).total
     return numbers, result.rankers["cs_f_ltr"][0]
 
 

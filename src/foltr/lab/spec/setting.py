@@ -15,6 +15,7 @@ from foltr.lab.attacks.plain import NoAttack
 from foltr.lab.audit import Audit
 from foltr.lab.data.partition import NoPartition
 from foltr.lab.people.settings import KnownItems, Together, Topical
+from foltr.lab.silo.disclosure import Disclosure
 from foltr.lab.silo.projection import Projection
 from foltr.lab.silo.retrieval import Retrieval
 from foltr.lab.simulation.task import Central, Federated
@@ -86,7 +87,7 @@ class SiloSetting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One point of a cross-silo sweep; without clicks, it has other tables."""
 
     data: DataChoice
-    silo: Setup | Retrieval | Projection
+    silo: Setup | Retrieval | Disclosure | Projection
     runs: Runs
     part: str = ""
 
@@ -131,7 +132,7 @@ TABLES: dict[str, dict[str, type[msgspec.Struct]]] = {
 TEXT_TABLES: dict[str, dict[str, dict[str, type[msgspec.Struct]]]] = {
     "silo": {
         "data": {"": DataChoice},
-        "silo": {"train": Setup, "retrieval": Retrieval, "projection": Projection},
+        "silo": {"train": Setup, "retrieval": Retrieval, "disclosure": Disclosure, "projection": Projection},
         "runs": {"": Runs},
     },
     "people": {
