@@ -121,8 +121,8 @@ def serve(home: str, documents: str) -> None:
     import msgspec
 
     import foltr.node
-    from foltr.node import learning
-    from foltr.node.manners import return_memory
+    from foltr.node.index.manners import return_memory
+    from foltr.node.learning import versions
 
     return_memory()
     queries = json.load(sys.stdin)
@@ -136,9 +136,9 @@ def serve(home: str, documents: str) -> None:
                 found = [os.path.relpath(row.path, documents) for row in opened.search(text, limit=10).rows]
                 lists.append((found, time.perf_counter() - began))
             if name == "start weights":
-                memory, start = resident_mb(), learning.start_weights()
+                memory, start = resident_mb(), versions.start_weights()
                 only = tuple(msgspec.structs.replace(one, weight=float(one.name == "bm25")) for one in start.features)
-                learning.adopt(opened.log, msgspec.structs.replace(start, features=only))
+                versions.adopt(opened.log, msgspec.structs.replace(start, features=only))
     sys.stdout.write(json.dumps({"memory_mb": memory, "open_s": opening, "rows": rows}))
 
 

@@ -40,7 +40,7 @@ def test_by_eye():
     assert clipped_to(np.array([3.0, -1.0]), clip=2.0, norm="l1")[0] == pytest.approx([1.5, -0.5])
 
 
-ROUND = ("client.py", "clipping.py", "federation", "secagg", "privacy", "node/federated.py")
+ROUND = ("client.py", "clipping.py", "federation", "secagg", "privacy", "node/learning/federated.py")
 
 
 def test_whatever_a_round_touches_reads_no_clock_but_the_one_it_is_given():

@@ -8,7 +8,7 @@ from foltr import node as foltr_node
 from foltr.federation.coordinator import Coordinator, OneServer, Operator, TwoOperators
 from foltr.federation.membership import Member
 from foltr.federation.server import add_scaled, init_state
-from foltr.node import federated, learning
+from foltr.node.learning import federated, versions
 from foltr.secagg.crypto import new_identity
 from foltr.secagg.terms import Terms, new_federation, registry
 from foltr.secagg.two_in_process import new_aggregator
@@ -77,15 +77,15 @@ def collector(fed, transport, folder, mode, clock=None):
 
 def start():
     names = federated.parameter_names()
-    return init_state(learning.values_of(learning.start_weights(), names))
+    return init_state(versions.values_of(versions.start_weights(), names))
 
 
-OPTIMIZER = add_scaled(learning.FEDERATED.server_learning_rate)
-STEP = 2.0 ** (1 - FRACTION) * learning.FEDERATED.server_learning_rate  # a value is cut to a multiple of 2^-fraction
+OPTIMIZER = add_scaled(versions.FEDERATED.server_learning_rate)
+STEP = 2.0 ** (1 - FRACTION) * versions.FEDERATED.server_learning_rate  # a value is cut to a multiple of 2^-fraction
 
 
 def plain_round(updates, parameters):
     """The model after a plain mean of the clipped updates [n, P]."""
     norms = np.linalg.norm(updates, axis=1, keepdims=True)
     clipped = updates * np.minimum(1, CLIP / np.maximum(norms, CLIP))
-    return parameters + learning.FEDERATED.server_learning_rate * clipped.mean(axis=0)
+    return parameters + versions.FEDERATED.server_learning_rate * clipped.mean(axis=0)

@@ -88,7 +88,7 @@ def main(argument):
     from foltr.errors import FoltrError
     from foltr.federation.member import respond
     from foltr.federation.membership import Member
-    from foltr.node import federated
+    from foltr.node.learning import federated
     from foltr.secagg.terms import Terms, registry
     from foltr.secagg.two_servers import Aggregator
 

@@ -16,7 +16,7 @@ from foltr.federation.in_memory import InMemory
 from foltr.federation.member import respond
 from foltr.federation.round import RoundModel, run_rounds
 from foltr.federation.schedule import synchronous
-from foltr.node import federated, learning
+from foltr.node.learning import federated, versions
 from foltr.secagg.crypto import new_identity
 
 MODES = ("one-server", "two-servers")
@@ -90,8 +90,8 @@ def test_five_nodes_learn_one_ranker_from_their_logs(nodes, tmp_path, mode):
     check(done, expected)
     assert not transport.refusals
     for number, node in nodes.items():
-        weights = learning.serving(node.log).current
-        values = learning.values_of(weights, federated.parameter_names())
+        weights = versions.serving(node.log).current
+        values = versions.values_of(weights, federated.parameter_names())
         assert values.tolist() == done[-1].parameters.tolist()  # the shared ranker ranks on every node
         charged = sides(nodes, fed, mode)[number].ledger.counts()  # read from the disk
         assert sum(charged.values()) == (2 if number == ABSENT else 3)
@@ -143,7 +143,7 @@ def test_with_noise_the_sum_is_noisy_and_every_node_is_charged_for_it(nodes, tmp
         start(), synchronous(NODES, 1, 1), collector(fed, transport, tmp_path, mode), server_optimizer=OPTIMIZER
     )
     exact = next(plain_rounds(nodes))
-    off = np.abs(result.parameters - exact) / (learning.FEDERATED.server_learning_rate * CLIP * 0.5 / NODES)
+    off = np.abs(result.parameters - exact) / (versions.FEDERATED.server_learning_rate * CLIP * 0.5 / NODES)
     assert off.min() > 0
     assert off.max() < 8 * np.sqrt(5 / 3)  # deviations: five shares where three are counted on, or two full noises
     for side in sides(nodes, fed, mode, budget=50.0).values():
@@ -169,7 +169,7 @@ def test_a_node_acts_on_no_announcement_but_its_coordinators(nodes, mode):
     fed = federation()
     side = sides(nodes, fed, mode)[0]
     names, parameters = federated.parameter_names(), start().parameters
-    before = learning.serving(nodes[0].log).current
+    before = versions.serving(nodes[0].log).current
     good = {"federation": fed.terms.federation, "round": 1, "identity": fed.server}
     ranker = ranker_of(1, names, parameters)
     wrong = [
@@ -187,5 +187,5 @@ def test_a_node_acts_on_no_announcement_but_its_coordinators(nodes, mode):
     for message in wrong:
         with pytest.raises(SecureAggregationError):
             respond(side, message)
-    assert learning.serving(nodes[0].log).current == before
+    assert versions.serving(nodes[0].log).current == before
     assert not side.ledger.counts()

@@ -23,7 +23,7 @@ from foltr.lab.people.settings import KnownItems, Together, Topical
 from foltr.lab.people.weights import HISTORY, Weights, shipped, weights_for
 from foltr.lab.spec.parse import setting
 from foltr.learners.softmax import SoftmaxMap
-from foltr.node import memory
+from foltr.node.learning import memory
 from foltr.rng import stream
 from foltr.text.analysis import stop_words, words
 from foltr.text.matching import NAMES

@@ -157,8 +157,8 @@ def test_modules_of_people_change_the_keys_of_their_runs():
     modules = [one for one in MODULES if one.startswith("foltr.lab.people.")]
     assert all(changed_by(module) <= PEOPLE for module in modules)
     assert changed_by("foltr.lab.people.experiment") == PEOPLE
-    assert changed_by("foltr.node.memory") == PEOPLE  # what was opened counts as on a node
-    assert changed_by("foltr.node.indexing") == set()  # no run has an index on disk
+    assert changed_by("foltr.node.learning.memory") == PEOPLE  # what was opened counts as on a node
+    assert changed_by("foltr.node.index.indexing") == set()  # no run has an index on disk
     assert changed_by("foltr.learners.softmax") >= PEOPLE
 
 

@@ -12,7 +12,7 @@ from foltr.lab.people.corpora import load_texts, subset
 from foltr.lab.people.settings import Together
 from foltr.lab.people.story import Begun, Ended, Indexed, Measured, StorySetting, run_story
 from foltr.lab.people.weights import shipped, weights_for
-from foltr.node.learning import FEDERATED
+from foltr.node.learning.versions import FEDERATED
 from foltr.privacy.ledger_file import inspect_ledger
 from foltr.text.corpus import Document, Place, assemble
 

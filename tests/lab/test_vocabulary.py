@@ -32,7 +32,7 @@ BANNED = frozenset({
 
 # names of other packages that are called so
 FOREIGN = {  # names of other packages: watchfiles.watch, an argument of subprocess.Popen
-    ("node/watch.py", "watch"),
+    ("node/index/watch.py", "watch"),
     ("node/extract/child.py", "start_new_session"),
     ("node/page/following.py", "start_new_session"),
 }

@@ -14,7 +14,7 @@ from foltr.errors import InputError
 
 if TYPE_CHECKING:
     from foltr.node.node import Node
-    from foltr.node.results import Results
+    from foltr.node.search.results import Results
     from foltr.node.status import Status
 
 app = typer.Typer(
@@ -33,7 +33,7 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 @contextmanager
 def opened() -> "Iterator[Node]":
     require("node", "text")
-    from foltr.node.manners import return_memory
+    from foltr.node.index.manners import return_memory
     from foltr.node.node import open as open_node
 
     return_memory()
@@ -138,7 +138,7 @@ class Search(NamedTuple):
 @with_options(Search)
 def search(chosen: Search) -> None:
     """Search: rank, title, date, path, passage and reason of every result. `foltr node open N` opens one."""
-    from foltr.node.results import to_plain
+    from foltr.node.search.results import to_plain
 
     with opened() as node:
         results = node.search(" ".join(chosen.words or []), limit=chosen.limit, offset=chosen.offset)
@@ -166,13 +166,13 @@ def open_result(
     json_: Json = False,
 ) -> None:
     """Open a result of the last search, and remember the choice. Programs and scripts are only revealed."""
-    from foltr.node.opening import indexed_file, open_file
-    from foltr.node.snippets import escaped
+    from foltr.node.search.opening import open_file
+    from foltr.node.search.snippets import escaped
 
     with opened() as node:
         impression, offset = _last(node)
         path = node.choose_place(impression, number - 1 - offset)
-        reason = None if print_ else open_file(indexed_file(node, path))
+        reason = None if print_ else open_file(node.indexed_file(path))
     if json_:
         print_json({"path": path.encode("utf-8", "backslashreplace").decode(), "revealed_because": reason})
         return
@@ -187,7 +187,7 @@ def why(
     json_: Json = False,
 ) -> None:
     """Say whether a file is indexed, excluded, skipped, failed or waiting, and for which reason."""
-    from foltr.node.snippets import escaped
+    from foltr.node.search.snippets import escaped
 
     with opened() as node:
         found = node.why(path)
@@ -264,8 +264,8 @@ def history(chosen: History) -> None:
 
 
 def _delete_history(node: "Node", chosen: History) -> int | None:
-    from foltr.node.conditions import seconds_of
-    from foltr.node.query import date_of
+    from foltr.node.search.conditions import seconds_of
+    from foltr.node.search.query import date_of
 
     for day_ in (chosen.since, chosen.before):
         if day_ is not None and date_of(day_) is None:

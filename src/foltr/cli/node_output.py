@@ -12,10 +12,10 @@ from rich.text import Text
 from foltr.cli.output import err, out
 
 if TYPE_CHECKING:
-    from foltr.node.follower import Follower
-    from foltr.node.layout import Rebuild
+    from foltr.node.index.follower import Follower
+    from foltr.node.index.layout import Rebuild
     from foltr.node.node import Node
-    from foltr.node.results import Contribution, Results, Row
+    from foltr.node.search.results import Contribution, Results, Row
 
 WIDTH = 80
 _INDENT = "    "
@@ -23,13 +23,13 @@ _INDENT = "    "
 
 def say(words: str) -> None:
     """A line of words, in which nothing is markup and no control character is left."""
-    from foltr.node.snippets import escaped
+    from foltr.node.search.snippets import escaped
 
     out.print("\n".join(map(escaped, words.split("\n"))), highlight=False, markup=False, soft_wrap=True, emoji=False)
 
 
 def show_results(results: "Results") -> None:
-    from foltr.node.ranking import LISTED
+    from foltr.node.search.ranking import LISTED
 
     if not results.rows:
         say(f"nothing found for {results.query!r}")
@@ -48,7 +48,7 @@ def show_results(results: "Results") -> None:
 
 def row_lines(row: "Row") -> list[Text]:
     """Rank, title and date; path; passage; reason."""
-    from foltr.node.snippets import escaped
+    from foltr.node.search.snippets import escaped
 
     date = day(row.date)
     head = Text(f"{row.rank:>2}  ", style="dim")
@@ -138,7 +138,7 @@ def _end(path: str, width: int) -> str:
 def table(rows: Sequence[Sequence[Any]], names: Sequence[str], right: Sequence[int] = ()) -> None:
     from rich.table import Table
 
-    from foltr.node.snippets import escaped
+    from foltr.node.search.snippets import escaped
 
     shown = Table(box=None, pad_edge=False)
     for place, name in enumerate(names):
@@ -152,7 +152,7 @@ def show_indexing(node: "Node") -> None:
     """Indexes with a bar on standard error: files a second, time left. Ctrl-C keeps what is done."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from foltr.node import manners
+    from foltr.node.index import manners
 
     columns = (
         TextColumn("indexing"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[speed]}"),

@@ -45,7 +45,7 @@ class Import(NamedTuple):
 def import_(chosen: Import) -> None:
     """Read settings, memory and weights of another machine. Limits and exclusions only become stricter."""
     from foltr.cli.node import opened
-    from foltr.node.transfer import PARTS
+    from foltr.node.learning.transfer import PARTS
 
     pairs = [one.partition("=") for one in chosen.moved or []]
     if any(not old or not new for old, _, new in pairs):
@@ -75,7 +75,7 @@ def import_(chosen: Import) -> None:
 def _chosen_roots(offered: list[str], said: str | None, *, quiet: bool) -> list[str]:
     """The folders of a file that shall be searched: each is listed, with a warning where one is due, and asked for."""
     from foltr.node.roots import warning
-    from foltr.node.snippets import escaped
+    from foltr.node.search.snippets import escaped
 
     asks = said is None and not quiet and sys.stdin.isatty()
     taken = []

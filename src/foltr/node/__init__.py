@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from foltr.node.node import Node, open  # noqa: A004 - foltr.node.open
-    from foltr.node.results import Contribution, Results, Row
-    from foltr.node.snippets import Snippet
+    from foltr.node.search.results import Contribution, Results, Row
+    from foltr.node.search.snippets import Snippet
     from foltr.node.status import Status
 
 __all__ = ["Contribution", "Node", "Results", "Row", "Snippet", "Status", "open"]

@@ -18,42 +18,32 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from foltr.errors import InputError, SpecError
-from foltr.node import (
-    erasure,
-    indexing,
-    layout,
-    learning,
-    listing,
-    log_files,
-    manners,
-    memory,
-    pins,
-    ranking,
-    roots,
-    shown,
-    transfer,
-)
 from foltr.node import places as node_places
-from foltr.node import preview as node_preview
+from foltr.node import roots
 from foltr.node import settings as node_settings
 from foltr.node import status as node_status
 from foltr.node import why as node_why
-from foltr.node.indexing import Progress
-from foltr.node.learning import Refit, Version
-from foltr.node.listing import Listed
-from foltr.node.log import Displayed, Log, Retention
-from foltr.node.memory import NO_OPENINGS
+from foltr.node.index import files, indexing, layout, manners
+from foltr.node.index.indexing import Progress
+from foltr.node.index.rules import Rules, innermost_root
+from foltr.node.learning import erasure, log_files, memory, transfer, versions
+from foltr.node.learning.log import Displayed, Log, Retention
+from foltr.node.learning.memory import NO_OPENINGS
+from foltr.node.learning.transfer import PARTS, Content, Imported
+from foltr.node.learning.versions import Refit, Version
 from foltr.node.places import Places
-from foltr.node.preview import Preview
-from foltr.node.ranking import Context
-from foltr.node.reader import Reader
-from foltr.node.results import Contribution, Results, Row, digest
-from foltr.node.rules import Rules
+from foltr.node.search import listing, pins, ranking, shown
+from foltr.node.search import preview as node_preview
+from foltr.node.search.listing import Listed
+from foltr.node.search.opening import IndexedFile
+from foltr.node.search.preview import Preview
+from foltr.node.search.ranking import Context
+from foltr.node.search.reader import Reader
+from foltr.node.search.results import Contribution, Results, Row, digest
+from foltr.node.search.shown import Lists, Shown
+from foltr.node.search.weighing import WeighedOpenings
 from foltr.node.settings import Settings
-from foltr.node.shown import Lists, Shown
 from foltr.node.status import Status
-from foltr.node.transfer import PARTS, Content, Imported
-from foltr.node.weighing import WeighedOpenings
 from foltr.node.why import Why
 
 
@@ -167,7 +157,7 @@ class Node:
             indexing.erase(self.places)
             pins.erase_all(self.log)
             erasure.delete_all(self.log)
-            learning.reset(self.log)
+            versions.reset(self.log)
             self.log.rows("VACUUM")
             erasure.empty_journal(self.log)
             for file in [*self.places.config.iterdir(), *self.places.data.glob("*.json")]:
@@ -248,9 +238,15 @@ class Node:
             if key is None:
                 raise InputError(f"the list has {len(documents)} documents; number {place + 1} is not there any more")
             self.log.choose_position(impression, place, time.time())
-            if self.settings.learning and learning.refit_due(self.log):
-                learning.refit(self.log, time.time())
+            if self.settings.learning and versions.refit_due(self.log):
+                versions.refit(self.log, time.time())
             return memory.split_key(key)[0]
+
+    def indexed_file(self, path: str) -> IndexedFile:
+        """A file as the index knows it, for `search.opening`."""
+        with self.reading() as reader:
+            inode = None if reader is None else files.inode_of(reader.store.connection, path)
+            return IndexedFile(path, innermost_root(self.settings.roots, path), inode)
 
     def take_back(self, search: Results | str, document: int) -> bool:
         """Withdraws a choice after a quick return; False where there was none."""
@@ -303,21 +299,21 @@ class Node:
 
     def versions(self) -> list[Version]:
         """The versions of the weights, newest first; version 0, the start weights, is not listed."""
-        return learning.versions(self.log)
+        return versions.versions(self.log)
 
     def refit(self) -> Refit:
         """Fits the weights to the log now."""
-        return learning.refit(self.log, time.time(), force=True)
+        return versions.refit(self.log, time.time(), force=True)
 
     def go_back(self, version: int) -> None:
         """An older version ranks again; 0 is the start."""
-        learning.go_back(self.log, version)
+        versions.go_back(self.log, version)
 
     # ---- to another machine
 
     def export(self, path: str | Path) -> None:
         """Writes settings, memory and weights to a file."""
-        current = learning.serving(self.log).current
+        current = versions.serving(self.log).current
         transfer.write(Path(path), self.settings, self.log.uses(), current if current.version else None)
 
     def read_export(self, path: str | Path, moved: Mapping[str, str] | None = None) -> Content:
@@ -371,7 +367,7 @@ class Node:
         indexing.apply_removals(self.places, self.settings)
 
     def _context(self, text: str) -> Context:
-        now, serving = time.time(), learning.serving(self.log)
+        now, serving = time.time(), versions.serving(self.log)
         return Context(
             text=text,
             model=ranking.model_of(serving.current),

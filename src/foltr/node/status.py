@@ -2,13 +2,15 @@
 
 from typing import NamedTuple
 
-from foltr.node import follower, layout, learning, roots
-from foltr.node.follower import Follower
-from foltr.node.layout import Rebuild
-from foltr.node.log import Log
+from foltr.node import roots
+from foltr.node.index import follower, layout
+from foltr.node.index.follower import Follower
+from foltr.node.index.layout import Rebuild
+from foltr.node.index.store import Store
+from foltr.node.learning import versions
+from foltr.node.learning.log import Log
 from foltr.node.places import Places
 from foltr.node.settings import Settings
-from foltr.node.store import Store
 from foltr.text.analysis import TextAnalysis
 
 
@@ -38,7 +40,7 @@ def status(places: Places, settings: Settings, log: Log, store: Store | None) ->
         data_bytes=roots.bytes_below(places.data),
         searches=log.impressions(),
         clicks=log.clicks(),
-        version=learning.serving(log).current.version,
+        version=versions.serving(log).current.version,
         paused=places.pause_file.exists(),
         confinement=None if store is None else store.meta("confinement", "") or None,
         rebuilding=None if store is None else layout.rebuilding(places, store, analysis),

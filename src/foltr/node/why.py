@@ -3,9 +3,9 @@
 import os
 from typing import NamedTuple
 
-from foltr.node import files
-from foltr.node.rules import Rules
-from foltr.node.store import Store
+from foltr.node.index import files
+from foltr.node.index.rules import Rules
+from foltr.node.index.store import Store
 
 
 class Why(NamedTuple):

@@ -9,10 +9,11 @@ import pytest
 from hostile_texts import TEXTS
 from sample_files import OFFICE, WORD, zipped
 
-from foltr.node import memory, query, snippets
 from foltr.node.extract import html, mail, man, office, plain, secrets
 from foltr.node.extract.formats import HEAD, kind_of
 from foltr.node.extract.records import Limits, Refused
+from foltr.node.learning import memory
+from foltr.node.search import query, snippets
 from foltr.text import analysis
 from foltr.text.normalization import MAX_MARKS, normalize
 

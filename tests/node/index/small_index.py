@@ -4,10 +4,10 @@ import os
 import re
 from typing import NamedTuple
 
-from foltr.node import files, indexing
 from foltr.node import places as node_places
+from foltr.node.index import files, indexing
+from foltr.node.index.writing import Result, Writer
 from foltr.node.settings import Settings
-from foltr.node.writing import Result, Writer
 
 
 class Text(NamedTuple):

@@ -5,8 +5,8 @@ import pytest
 from small_index import Text, indexed, new_writer, write
 
 from foltr.errors import StorageError
-from foltr.node.candidates import Candidates, codes
-from foltr.node.store import Store
+from foltr.node.index.candidates import Candidates, codes
+from foltr.node.index.store import Store
 from foltr.rng import stream
 
 

@@ -17,15 +17,15 @@ from test_index_statistics import assert_exact
 import foltr.node
 from foltr.cli.node_output import day, moment, row_lines
 from foltr.errors import StorageError
-from foltr.node import entries, scan
 from foltr.node.file_version import LARGEST, SMALLEST, bounded_time, file_version, signed
-from foltr.node.layout import Reader
+from foltr.node.index import entries, scan
+from foltr.node.index.layout import Reader
+from foltr.node.index.rules import Rules
+from foltr.node.index.writing import Writer
 from foltr.node.page import search as page_search
-from foltr.node.results import to_plain
-from foltr.node.rules import Rules
+from foltr.node.search.results import to_plain
 from foltr.node.settings import Settings
 from foltr.node.why import why
-from foltr.node.writing import Writer
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - a tmpfs holds any date, ext4 none after 2446
 DATES = {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foltr.node import ignore
+from foltr.node.index import ignore
 
 
 def ignored(patterns, path, *, is_folder=False):

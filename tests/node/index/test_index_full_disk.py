@@ -8,7 +8,7 @@ import pytest
 from small_index import node_at, run, searched
 from test_index_statistics import assert_exact
 
-from foltr.node.layout import Reader
+from foltr.node.index.layout import Reader
 
 # a limit on the size of files stands for the disk: writes beyond it fail as they do there
 CHILD = """

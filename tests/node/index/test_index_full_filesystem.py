@@ -11,7 +11,7 @@ from test_index_statistics import assert_exact
 
 import foltr.node
 from foltr.errors import FoltrError, StorageError
-from foltr.node.layout import Reader
+from foltr.node.index.layout import Reader
 
 FILES = 150
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_index import Text, file_number, indexed, new_writer
 
-from foltr.node import sequences, statistics
-from foltr.node.writing import field_sums
+from foltr.node.index import sequences, statistics
+from foltr.node.index.writing import field_sums
 
 WORDS = ["run", "running", "runner", "the", "of", "apple", "Äpfel", "snake_case", "getName", "3.1", "検索語"]
 texts = st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)

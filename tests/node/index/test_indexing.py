@@ -11,10 +11,10 @@ from small_index import byte_search, node_at, run, searched
 from test_index_statistics import assert_exact
 
 from foltr.errors import StorageError
-from foltr.node import indexing, layout, manners
 from foltr.node import places as node_places
-from foltr.node.layout import Reader
-from foltr.node.rules import Rules
+from foltr.node.index import indexing, layout, manners
+from foltr.node.index.layout import Reader
+from foltr.node.index.rules import Rules
 from foltr.node.settings import Settings
 from foltr.node.why import why
 

@@ -8,9 +8,9 @@ import sys
 from small_index import node_at, run, searched
 from test_index_statistics import assert_exact
 
-from foltr.node.candidates import Candidates
-from foltr.node.layout import Reader, live_folder
-from foltr.node.store import Store
+from foltr.node.index.candidates import Candidates
+from foltr.node.index.layout import Reader, live_folder
+from foltr.node.index.store import Store
 from foltr.rng import stream
 
 FILES, ROUNDS = 150, 12

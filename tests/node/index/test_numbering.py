@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from small_index import new_writer, write
 
-from foltr.node import vocabulary
+from foltr.node.index import vocabulary
 from foltr.text import analysis, splitting
 
 SIGNS = "aBzZ09_.'’sßéıİ語ไ\u0301K"

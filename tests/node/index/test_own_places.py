@@ -8,12 +8,12 @@ import pytest
 from small_index import node_at, run, searched
 
 import foltr.node
-from foltr.node import indexing
 from foltr.node import places as node_places
-from foltr.node.layout import Reader
+from foltr.node.index import indexing
+from foltr.node.index.layout import Reader
+from foltr.node.index.rules import GROUPS, OWN, Rules
 from foltr.node.page import sign_ins
 from foltr.node.places import private_json
-from foltr.node.rules import GROUPS, OWN, Rules
 from foltr.node.settings import Settings
 
 WORD = "quetzalcoatlus"  # stands for a cookie and a token
@@ -106,7 +106,7 @@ import sys
 from pathlib import Path
 from small_index import run, searched
 from foltr.node import places as node_places
-from foltr.node.layout import Reader
+from foltr.node.index.layout import Reader
 from foltr.node.settings import Settings
 places = node_places.find(Path(sys.argv[1]))
 run(places, Settings(roots=tuple(sys.argv[3:]), allow=("hidden folders",)))

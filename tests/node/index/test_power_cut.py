@@ -12,8 +12,8 @@ import pytest
 from small_index import node_at, run, searched
 from test_index_statistics import assert_exact
 
-from foltr.node import indexing
-from foltr.node.layout import Reader, live_folder
+from foltr.node.index import indexing
+from foltr.node.index.layout import Reader, live_folder
 from foltr.rng import stream
 
 FILES, CASES = 40, 24

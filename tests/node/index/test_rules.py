@@ -4,7 +4,7 @@ import pytest
 
 from foltr.errors import SpecError
 from foltr.node import settings as node_settings
-from foltr.node.rules import GROUPS, Rules
+from foltr.node.index.rules import GROUPS, Rules
 from foltr.node.settings import Settings
 
 

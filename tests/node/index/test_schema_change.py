@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 import foltr.node
 from foltr.cli.node import app
 from foltr.errors import StorageError
-from foltr.node import indexing, layout, schema
 from foltr.node import places as node_places
-from foltr.node.store import Store
+from foltr.node.index import indexing, layout, schema
+from foltr.node.index.store import Store
 from foltr.rng import stream
 
 FILES = 60

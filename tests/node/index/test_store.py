@@ -7,8 +7,8 @@ import pytest
 from small_index import Text, file_number, indexed, new_writer, write
 
 from foltr.errors import StorageError
-from foltr.node.store import Store, open_store
-from foltr.node.writing import Result, exclusive
+from foltr.node.index.store import Store, open_store
+from foltr.node.index.writing import Result, exclusive
 from foltr.text.fields import FIELDS
 
 

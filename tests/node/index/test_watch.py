@@ -6,13 +6,13 @@ import time
 
 import pytest
 
-from foltr.node import manners, watch
 from foltr.node import places as node_places
 from foltr.node import settings as node_settings
-from foltr.node.indexing import Progress
-from foltr.node.layout import Reader
+from foltr.node.index import manners, watch
+from foltr.node.index.indexing import Progress
+from foltr.node.index.layout import Reader
+from foltr.node.index.watch import Status
 from foltr.node.settings import Settings
-from foltr.node.watch import Status
 
 PATIENCE = 60.0  # seconds, of a loaded machine; the events come within two
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from foltr.node.log import Impression
+from foltr.node.learning.log import Impression
 from foltr.rng import stream
 
 NAMES = ("bm25:range", "cov_title:none", "opened:saturating")

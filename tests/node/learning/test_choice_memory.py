@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from foltr.node import memory
-from foltr.node.log import Log
-from foltr.node.memory import DAY, Use, count_openings, entries, lookup, place, quick_return, typed_text
+from foltr.node.learning import memory
+from foltr.node.learning.log import Log
+from foltr.node.learning.memory import DAY, Use, count_openings, entries, lookup, place, quick_return, typed_text
 from foltr.rng import stream
 
 NOON = 20_000 * DAY + DAY / 2

@@ -11,8 +11,8 @@ import pytest
 from logged_lists import NAMES, NOW, chosen, impression, keys
 
 from foltr.errors import InputError, StorageError
-from foltr.node.log import FORGOTTEN, QUICK_RETURN, Log
-from foltr.node.memory import DAY
+from foltr.node.learning.log import FORGOTTEN, QUICK_RETURN, Log
+from foltr.node.learning.memory import DAY
 
 
 @pytest.fixture

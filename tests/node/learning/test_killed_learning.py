@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from logged_lists import NAMES, chosen
 
-from foltr.node import learning
-from foltr.node.log import Log
+from foltr.node.learning import versions
+from foltr.node.learning.log import Log
 
 HERE = Path(__file__).parent
 LOGGING = """
@@ -18,7 +18,7 @@ import sys
 sys.path.insert(0, sys.argv[2])
 from pathlib import Path
 from logged_lists import chosen
-from foltr.node.log import Log
+from foltr.node.learning.log import Log
 with Log(Path(sys.argv[1])) as log:
     for number in range(10**6):
         print(chosen(log, number), flush=True)  # acknowledged
@@ -28,10 +28,10 @@ import sys
 sys.path.insert(0, sys.argv[2])
 from pathlib import Path
 from foltr.node import learning
-from foltr.node.log import Log
+from foltr.node.learning.log import Log
 with Log(Path(sys.argv[1])) as log:
     for number in range(10**6):
-        print(learning.refit(log, 1e9, force=True).version, flush=True)
+        print(versions.refit(log, 1e9, force=True).version, flush=True)
 """
 ERASING = """
 import sys
@@ -39,7 +39,7 @@ sys.path.insert(0, sys.argv[2])
 from pathlib import Path
 from logged_lists import chosen
 from foltr.node import erasure
-from foltr.node.log import Log
+from foltr.node.learning.log import Log
 with Log(Path(sys.argv[1])) as log:
     for number in range(10**6):
         stored = [chosen(log, 2 * number + one) for one in range(2)]
@@ -81,11 +81,11 @@ def test_a_process_killed_while_it_trains_leaves_a_whole_version(tmp_path, lines
     said = killed_after(TRAINING, path, lines)
     with Log(path) as log:
         assert log.rows("PRAGMA integrity_check") == [("ok",)]
-        versions = [one.weights.version for one in learning.versions(log)]
-        assert versions == list(range(len(versions), 0, -1))
-        assert learning.serving(log).current.version == versions[0]
-        assert versions[0] - said[-1] in (0, 1)
-        assert learning.refit(log, 1e9, force=True).version == versions[0] + 1
+        numbers = [version.weights.version for version in versions.versions(log)]
+        assert numbers == list(range(len(numbers), 0, -1))
+        assert versions.serving(log).current.version == numbers[0]
+        assert numbers[0] - said[-1] in (0, 1)
+        assert versions.refit(log, 1e9, force=True).version == numbers[0] + 1
 
 
 @pytest.mark.parametrize("lines", [1, 2, 3, 5, 8])

@@ -9,10 +9,10 @@ from logged_lists import NOW
 
 from foltr.errors import DataError, InputError
 from foltr.learners.softmax import fit
-from foltr.node import erasure, learning
-from foltr.node.guard import NEW, OLD
-from foltr.node.learning import LEARNER, Weights, feature_names, start_weights, values_of
-from foltr.node.log import Impression, Log
+from foltr.node.learning import erasure, versions
+from foltr.node.learning.guard import NEW, OLD
+from foltr.node.learning.log import Impression, Log
+from foltr.node.learning.versions import LEARNER, Weights, feature_names, start_weights, values_of
 from foltr.privacy.mechanisms import NoPrivacy
 from foltr.rng import stream
 
@@ -59,7 +59,7 @@ def lost(log, first, last, *, by=NEW, version=1, query=None):
 def test_start_weights_are_a_version_of_their_own(log):
     weights = start_weights()
     assert (weights.version, weights.parent) == (0, "start")
-    assert learning.serving(log) == (weights, None)
+    assert versions.serving(log) == (weights, None)
     assert json.loads(msgspec.json.encode(weights))["from"] == "start"
 
 
@@ -80,14 +80,14 @@ def test_weights_that_are_none_are_refused(change):
     plain = json.loads(msgspec.json.encode(start_weights()))
     change(plain)
     with pytest.raises(DataError, match=r"weights\.json"):
-        learning.parse_weights(json.dumps(plain), where="weights.json")
+        versions.parse_weights(json.dumps(plain), where="weights.json")
 
 
 def test_a_version_of_another_package_takes_the_features_of_this_one(log):
-    features = (*start_weights().features[:2], learning.WeightedFeature("gone", "none", 3.0))
+    features = (*start_weights().features[:2], versions.WeightedFeature("gone", "none", 3.0))
     features = tuple(msgspec.structs.replace(one, weight=7.0) for one in features)
-    learning.adopt(log, Weights(5, "linear", features, "start", "2026-01-01"))
-    current = learning.serving(log).current
+    versions.adopt(log, Weights(5, "linear", features, "start", "2026-01-01"))
+    current = versions.serving(log).current
     assert feature_names(current) == NAMES
     assert values_of(current, NAMES).tolist() == [7.0, 7.0, *values_of(start_weights(), NAMES)[2:]]
 
@@ -97,31 +97,31 @@ def test_a_version_of_another_package_takes_the_features_of_this_one(log):
 
 def fitted(log):
     """[features] the fit of the whole log from the start weights."""
-    is_history = np.isin(np.arange(WIDTH), learning.history_indices(start_weights()))
+    is_history = np.isin(np.arange(WIDTH), versions.history_indices(start_weights()))
     prior = np.where(is_history, LEARNER.history_prior, LEARNER.prior)
     return fit(log.interactions(NAMES), values_of(start_weights(), NAMES), prior, unshown=LEARNER.unshown)
 
 
 def test_nothing_is_learned_before_ten_clicks(log):
     searches(log, 0, 9)
-    assert not learning.refit_due(log)
-    assert learning.refit(log, NOW, force=True).version is None
+    assert not versions.refit_due(log)
+    assert versions.refit(log, NOW, force=True).version is None
     searches(log, 9, 10)
-    assert learning.refit_due(log)
+    assert versions.refit_due(log)
 
 
 def test_every_ten_clicks_make_a_version_fitted_to_the_whole_log(log):
     searches(log, 0, 10)
-    first = learning.refit(log, NOW)
+    first = versions.refit(log, NOW)
     assert first.version == 1
-    assert not learning.refit_due(log)
-    assert learning.refit(log, NOW).version is None
+    assert not versions.refit_due(log)
+    assert versions.refit(log, NOW).version is None
     searches(log, 10, 20)
-    assert learning.refit(log, NOW).version == 2
-    current = learning.serving(log).current
+    assert versions.refit(log, NOW).version == 2
+    current = versions.serving(log).current
     assert np.allclose(values_of(current, NAMES), fitted(log))
     assert (current.version, current.parent, current.date) == (2, 1, "2027-01-15")
-    assert [(one.weights.version, one.state, one.clicks) for one in learning.versions(log)] == [
+    assert [(one.weights.version, one.state, one.clicks) for one in versions.versions(log)] == [
         (2, "trial", 20),
         (1, "replaced", 10),
     ]
@@ -129,32 +129,32 @@ def test_every_ten_clicks_make_a_version_fitted_to_the_whole_log(log):
 
 def test_what_people_prefer_is_learned_and_history_learns_fastest(log):
     searches(log, 0, 100)
-    learning.refit(log, NOW)
-    change = values_of(learning.serving(log).current, NAMES) - values_of(start_weights(), NAMES)
+    versions.refit(log, NOW)
+    change = values_of(versions.serving(log).current, NAMES) - values_of(start_weights(), NAMES)
     assert int(np.argmax(change)) == OPENED
     assert change[OPENED] > 0.5
 
 
 def test_the_same_log_gives_the_same_weights(log, tmp_path):
     searches(log, 0, 30)
-    learning.refit(log, NOW)
+    versions.refit(log, NOW)
     with Log(tmp_path / "other.db") as other:
         searches(other, 0, 30)
-        learning.refit(other, NOW)
-        assert learning.serving(other) == learning.serving(log)
+        versions.refit(other, NOW)
+        assert versions.serving(other) == versions.serving(log)
 
 
 def test_learning_can_be_switched_off_and_the_version_stays(log):
     searches(log, 0, 10)
-    learning.refit(log, NOW)
-    learning.switch(log, on=False)
+    versions.refit(log, NOW)
+    versions.switch(log, on=False)
     searches(log, 10, 30)
-    assert not learning.is_on(log)
-    assert not learning.refit_due(log)
-    assert learning.refit(log, NOW, force=True).version is None
-    assert learning.serving(log).current.version == 1
-    learning.switch(log, on=True)
-    assert learning.refit(log, NOW).version == 2
+    assert not versions.is_on(log)
+    assert not versions.refit_due(log)
+    assert versions.refit(log, NOW, force=True).version is None
+    assert versions.serving(log).current.version == 1
+    versions.switch(log, on=True)
+    assert versions.refit(log, NOW).version == 2
 
 
 def test_a_version_that_ranks_the_log_worse_is_refused(log):
@@ -166,34 +166,34 @@ def test_a_version_that_ranks_the_log_worse_is_refused(log):
     interactions = log.interactions(NAMES)
     best = fit(interactions, values_of(start_weights(), NAMES), 1e-3)
     named = tuple(msgspec.structs.replace(one, weight=float(w)) for one, w in zip(stronger, best, strict=True))
-    learning.adopt(log, Weights(9, "linear", named, "start", "2026-01-01"))
-    result = learning.refit(log, NOW)
+    versions.adopt(log, Weights(9, "linear", named, "start", "2026-01-01"))
+    result = versions.refit(log, NOW)
     assert result.version is None
     assert "refused" in result.reason
     assert result.replay.new < result.replay.old
-    assert learning.serving(log).current.version == 1
-    assert [one.state for one in learning.versions(log)] == ["refused", "trusted"]
-    assert not learning.refit_due(log)  # not again before ten more clicks
+    assert versions.serving(log).current.version == 1
+    assert [one.state for one in versions.versions(log)] == ["refused", "trusted"]
+    assert not versions.refit_due(log)  # not again before ten more clicks
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e6])
 def test_weights_beyond_use_make_no_version(log, monkeypatch, value):
     searches(log, 0, 10)
-    monkeypatch.setattr(learning, "fit", lambda interactions, start, prior, unshown, evidence: np.full(WIDTH, value))
-    assert learning.refit(log, NOW).version is None
-    assert learning.versions(log) == []
-    assert learning.serving(log) == (start_weights(), None)
+    monkeypatch.setattr(versions, "fit", lambda interactions, start, prior, unshown, evidence: np.full(WIDTH, value))
+    assert versions.refit(log, NOW).version is None
+    assert versions.versions(log) == []
+    assert versions.serving(log) == (start_weights(), None)
 
 
 def test_deleting_from_the_log_does_not_stop_learning(log):
     searches(log, 0, 20)
-    learning.refit(log, NOW)
+    versions.refit(log, NOW)
     erasure.delete_all(log)
     searches(log, 20, 30)
-    assert learning.refit_due(log)
+    assert versions.refit_due(log)
     searches(log, 30, 100)  # enough that the fit outranks version 1 on them
-    assert learning.refit(log, NOW).version == 2
-    current = learning.serving(log).current
+    assert versions.refit(log, NOW).version == 2
+    current = versions.serving(log).current
     assert current.version == 2
     assert np.allclose(values_of(current, NAMES), fitted(log))
 
@@ -201,7 +201,7 @@ def test_deleting_from_the_log_does_not_stop_learning(log):
 def test_withdrawn_choices_do_not_teach(log):
     searches(log, 0, 10)
     log.take_back(1, log.displayed(1).choices[0].document)
-    assert not learning.refit_due(log)
+    assert not versions.refit_due(log)
 
 
 # ---- trial
@@ -209,65 +209,65 @@ def test_withdrawn_choices_do_not_teach(log):
 
 def test_a_new_version_is_interleaved_with_the_trusted_one(log):
     searches(log, 0, 10)
-    learning.refit(log, NOW)
-    current, trusted = learning.serving(log)
+    versions.refit(log, NOW)
+    current, trusted = versions.serving(log)
     assert (current.version, trusted.version) == (1, 0)
 
 
 def test_a_version_that_loses_goes_back_by_itself_and_learning_waits(log):
     searches(log, 0, 10)
-    learning.refit(log, NOW)
+    versions.refit(log, NOW)
     lost(log, 100, 120)
-    assert learning.judge(log) == "return"
-    assert learning.serving(log) == (start_weights(), None)
-    assert [one.state for one in learning.versions(log)] == ["returned"]
+    assert versions.judge(log) == "return"
+    assert versions.serving(log) == (start_weights(), None)
+    assert [one.state for one in versions.versions(log)] == ["returned"]
     searches(log, 200, 240)
-    assert not learning.refit_due(log)
+    assert not versions.refit_due(log)
     searches(log, 240, 250)
-    assert learning.refit_due(log)
-    assert learning.refit(log, NOW).version == 2  # numbers rise
-    assert learning.judge(log) == "open"  # lists of the old trial do not count again
+    assert versions.refit_due(log)
+    assert versions.refit(log, NOW).version == 2  # numbers rise
+    assert versions.judge(log) == "open"  # lists of the old trial do not count again
 
 
 def test_a_version_that_wins_is_trusted(log):
     searches(log, 0, 10)
-    learning.refit(log, NOW)
+    versions.refit(log, NOW)
     lost(log, 100, 120, by=OLD)
-    assert learning.judge(log) == "trust"
-    current, trusted = learning.serving(log)
+    assert versions.judge(log) == "trust"
+    current, trusted = versions.serving(log)
     assert (current.version, trusted) == (1, None)
-    assert learning.versions(log)[0].state == "trusted"
+    assert versions.versions(log)[0].state == "trusted"
 
 
 def test_refits_during_a_trial_continue_it_against_the_same_trusted_version(log):
     searches(log, 0, 10)
-    learning.refit(log, NOW)
+    versions.refit(log, NOW)
     lost(log, 100, 107, version=1)
-    learning.refit(log, NOW, force=True)
+    versions.refit(log, NOW, force=True)
     lost(log, 107, 110, version=2)
-    assert learning.serving(log).current.version == 2
-    assert len(learning.trial_points(log)) == 10
+    assert versions.serving(log).current.version == 2
+    assert len(versions.trial_points(log)) == 10
     lost(log, 110, 125, version=2)
-    learning.refit(log, NOW)
-    assert learning.serving(log).current.version == 0
+    versions.refit(log, NOW)
+    assert versions.serving(log).current.version == 0
 
 
 def test_equal_queries_under_a_version_count_once(log):
     searches(log, 0, 10)
-    learning.refit(log, NOW)
+    versions.refit(log, NOW)
     for _ in range(5):
         search(log, 100, query="Again  and again", teams=np.array([OLD, NEW] * 5), opens=0, version=1)
-    assert learning.trial_points(log) == [-1]
+    assert versions.trial_points(log) == [-1]
 
 
 def test_lists_without_teams_and_withdrawn_choices_say_nothing(log):
     searches(log, 0, 10)
-    learning.refit(log, NOW)
+    versions.refit(log, NOW)
     searches(log, 100, 105, version=1)
     lost(log, 105, 106)
     shown = log.history(limit=1)[0]
     log.take_back(shown.impression, shown.choices[0].document)
-    assert learning.trial_points(log) == []
+    assert versions.trial_points(log) == []
 
 
 # ---- the way back
@@ -276,35 +276,35 @@ def test_lists_without_teams_and_withdrawn_choices_say_nothing(log):
 def test_going_back_is_a_button(log):
     for last in (10, 20, 30):
         searches(log, last - 10, last)
-        learning.refit(log, NOW)
-    second = learning.version(log, 2)
-    assert learning.go_back(log, 2) == second
-    assert learning.serving(log) == (second, None)
-    assert [one.state for one in learning.versions(log)] == ["left", "replaced", "replaced"]
-    learning.go_back(log, 0)
-    assert learning.serving(log).current == start_weights()
+        versions.refit(log, NOW)
+    second = versions.version(log, 2)
+    assert versions.go_back(log, 2) == second
+    assert versions.serving(log) == (second, None)
+    assert [one.state for one in versions.versions(log)] == ["left", "replaced", "replaced"]
+    versions.go_back(log, 0)
+    assert versions.serving(log).current == start_weights()
     with pytest.raises(InputError, match="no version 77"):
-        learning.go_back(log, 77)
+        versions.go_back(log, 77)
 
 
 def test_reset_returns_to_the_start_and_numbers_still_rise(log):
     searches(log, 0, 10)
-    learning.refit(log, NOW)
-    learning.reset(log)
-    assert learning.versions(log) == []
-    assert learning.serving(log) == (start_weights(), None)
-    assert learning.refit(log, NOW).version == 2
+    versions.refit(log, NOW)
+    versions.reset(log)
+    assert versions.versions(log) == []
+    assert versions.serving(log) == (start_weights(), None)
+    assert versions.refit(log, NOW).version == 2
 
 
 def test_old_versions_are_dropped_and_those_in_use_stay(log, monkeypatch):
-    monkeypatch.setattr(learning, "STORED_VERSIONS", 3)
+    monkeypatch.setattr(versions, "STORED_VERSIONS", 3)
     searches(log, 0, 10)
     for _ in range(8):
-        learning.refit(log, NOW, force=True)
-    learning.adopt(log, start_weights())  # 9 is trusted and in use
+        versions.refit(log, NOW, force=True)
+    versions.adopt(log, start_weights())  # 9 is trusted and in use
     for _ in range(8):
-        learning.refit(log, NOW, force=True)
-    assert [one.weights.version for one in learning.versions(log)] == [17, 16, 15, 9]
+        versions.refit(log, NOW, force=True)
+    assert [one.weights.version for one in versions.versions(log)] == [17, 16, 15, 9]
 
 
 # ---- in a federation
@@ -313,7 +313,7 @@ def test_old_versions_are_dropped_and_those_in_use_stay(log, monkeypatch):
 def test_an_update_is_the_clipped_difference_to_the_shared_weights(log):
     searches(log, 0, 40)
     shared = start_weights()
-    found = learning.update(log, shared, mechanism=NoPrivacy(), noise=lambda purpose: None, client=3)
+    found = versions.update(log, shared, mechanism=NoPrivacy(), noise=lambda purpose: None, client=3)
     assert np.linalg.norm(found.values) <= 0.5 + 1e-12
     assert np.linalg.norm(found.values) > 0.1
     assert (found.weight, found.client, found.base_version) == (40.0, 3, 0)
@@ -321,5 +321,5 @@ def test_an_update_is_the_clipped_difference_to_the_shared_weights(log):
 
 
 def test_an_empty_log_sends_zeros(log):
-    found = learning.update(log, start_weights(), mechanism=NoPrivacy(), noise=lambda purpose: None)
+    found = versions.update(log, start_weights(), mechanism=NoPrivacy(), noise=lambda purpose: None)
     assert not found.values.any()

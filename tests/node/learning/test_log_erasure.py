@@ -3,9 +3,9 @@
 import pytest
 from logged_lists import NAMES, NOW, bytes_of, chosen, impression, keys
 
-from foltr.node import erasure
-from foltr.node.log import Log, Retention
-from foltr.node.memory import DAY, Use
+from foltr.node.learning import erasure
+from foltr.node.learning.log import Log, Retention
+from foltr.node.learning.memory import DAY, Use
 from foltr.rng import stream
 
 

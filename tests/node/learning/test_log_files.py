@@ -8,11 +8,11 @@ import pytest
 from logged_lists import NAMES, NOW, chosen, impression, keys
 
 from foltr.errors import DataError
-from foltr.node import erasure, learning
-from foltr.node.learning import start_weights
-from foltr.node.log import FORGOTTEN, Log
-from foltr.node.log_files import export_lines, import_lines, object_id, ubi_events, ubi_queries
-from foltr.node.memory import Use
+from foltr.node.learning import erasure, versions
+from foltr.node.learning.log import FORGOTTEN, Log
+from foltr.node.learning.log_files import export_lines, import_lines, object_id, ubi_events, ubi_queries
+from foltr.node.learning.memory import Use
+from foltr.node.learning.versions import start_weights
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def filled(log):
     log.forget_choice("query 2", keys(2)[2])
     erasure.scrub(log, documents=[keys(3)[3]])
     log.remember([Use("from before", "/old/machine.txt", NOW)])
-    learning.adopt(log, start_weights())
+    versions.adopt(log, start_weights())
     return list(export_lines(log))
 
 
@@ -50,7 +50,7 @@ def test_an_export_comes_back_as_it_was(log, other):
     for query in ("query 0", "query 1", "query 2", "query 3", "from before"):
         assert other.lookup(query, NOW) == log.lookup(query, NOW)
     assert other.openings(NOW) == log.openings(NOW)
-    assert learning.serving(other).current.features == learning.serving(log).current.features
+    assert versions.serving(other).current.features == versions.serving(log).current.features
 
 
 def test_importing_twice_changes_nothing(log, other):
@@ -124,7 +124,7 @@ def test_a_broken_line_refuses_the_file_with_its_number(log, other, kind):
     with pytest.raises(DataError, match=r"memory\.jsonl, line 4: .*nothing was imported"):
         import_lines(other, broken, where="memory.jsonl")
     assert other.history() == []
-    assert learning.versions(other) == []
+    assert versions.versions(other) == []
 
 
 @pytest.mark.parametrize(

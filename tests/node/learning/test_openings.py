@@ -6,7 +6,7 @@ from math import lgamma
 import numpy as np
 import pytest
 
-from foltr.node.openings import (
+from foltr.node.learning.openings import (
     CONCENTRATIONS,
     NO_HABITS,
     document_lift,

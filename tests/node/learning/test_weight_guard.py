@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from foltr.node import guard
-from foltr.node.guard import BOTH, NEW, OLD, draft, explore, interleave, points, replay, verdict
+from foltr.node.learning import guard
+from foltr.node.learning.guard import BOTH, NEW, OLD, draft, explore, interleave, points, replay, verdict
 from foltr.rng import stream
 from foltr.types import Interaction
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import foltr.node
 from foltr.cli.node import app
-from foltr.node import follower
+from foltr.node.index import follower
 from foltr.node.page.app import create_app
 from foltr.node.page.following import Following
 
@@ -193,7 +193,7 @@ def test_a_follower_that_cannot_be_started_is_tried_again(following, waits, home
 def test_an_unexpected_error_ends_the_process_and_tells_which(node, tmp_path):
     """The real child, in which following fails as no error of ours does."""
     program = (
-        "import sys, foltr.node.watch as watch\n"
+        "import sys, foltr.node.index.watch as watch\n"
         "def follow(*_): raise OverflowError('Python int too large')\n"
         "watch.follow = follow\n"
         "from foltr.node.page.following import main\n"

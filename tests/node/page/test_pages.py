@@ -12,11 +12,12 @@ from page_client import PORT, Client, form_of, numbers
 
 import foltr.node
 from foltr.errors import FoltrError
-from foltr.node import pins, schema
-from foltr.node.learning import Opening
+from foltr.node.index import schema
+from foltr.node.learning.versions import Opening
 from foltr.node.page import actions, install, pages, search, sign_ins
 from foltr.node.page.app import create_app
 from foltr.node.page.search import Asked
+from foltr.node.search import pins
 
 
 def private_names(tree):

@@ -9,10 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 from foltr.cli.node import app
-from foltr.node import candidates, entries, ignore, indexing, scan, vocabulary
 from foltr.node.extract import Extractor
-from foltr.node.rules import FolderRules
-from foltr.node.writing import Writer
+from foltr.node.index import candidates, entries, ignore, indexing, scan, vocabulary
+from foltr.node.index.rules import FolderRules
+from foltr.node.index.writing import Writer
 
 FILES, POISON = 50, "poison17"
 

@@ -5,9 +5,10 @@ from itertools import product
 
 import pytest
 
-from foltr.node import query
+from foltr.node.index import store
 from foltr.node.page import search
-from foltr.node.presentation import words_to_mark
+from foltr.node.search import query
+from foltr.node.search.presentation import words_to_mark
 from foltr.rng import stream
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -74,9 +75,9 @@ def test_a_query_is_searched_for_with_a_bounded_number_of_words(node):
     with node.reading() as reader:
         for name in ("pairs of letters", "Han", "Han and commas", "one word", "misspelt"):
             asked = reader.asked(query.parse(QUERIES[name]))
-            assert 1 <= len(asked.terms) <= len(asked.order) <= query.MAX_WORDS
+            assert 1 <= len(asked.terms) <= len(asked.order) <= store.MAX_WORDS
             found = node.listed(QUERIES[name])
-            assert len(words_to_mark(reader.store, found.query, found.ranking).terms) <= 2 * query.MAX_WORDS
+            assert len(words_to_mark(reader.store, found.query, found.ranking).terms) <= 2 * store.MAX_WORDS
 
 
 def test_the_first_words_of_a_long_query_are_found(node):

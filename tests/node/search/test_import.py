@@ -12,9 +12,10 @@ import pytest
 
 import foltr.node
 from foltr.errors import FoltrError, InputError, SpecError, StorageError
-from foltr.node import learning, roots, transfer
+from foltr.node import roots
 from foltr.node import settings as node_settings
-from foltr.node.rules import Rules
+from foltr.node.index.rules import Rules
+from foltr.node.learning import transfer, versions
 from foltr.node.settings import RANGES, Limits, Settings
 from foltr.rng import stream
 
@@ -26,7 +27,7 @@ MUTANTS = 2_000
 
 
 def good_export():
-    weights = msgspec.to_builtins(learning.start_weights())
+    weights = msgspec.to_builtins(versions.start_weights())
     choices = [{"typed": f"tax {n}", "path": f"/home/me/{n}.txt", "part": "", "time": 1.6e9 + n} for n in range(3)]
     other = Settings(roots=("/srv/mail", "/home/me/notes"), exclude=("*.bak",), workers=4, retention_days=365)
     return {"format": "foltr-node", "version": 1, "exported": "2024-01-01", "settings": msgspec.to_builtins(other),
@@ -178,7 +179,7 @@ def test_commands_have_the_checks_too(own):
 def test_a_failure_in_the_middle_changes_nothing(own, export, monkeypatch, failing):
     content, before = own.read_export(export()), state(own)
     if failing == "adopt":
-        monkeypatch.setattr(learning, "adopt", lambda *_: (_ for _ in ()).throw(StorageError("full")))
+        monkeypatch.setattr(versions, "adopt", lambda *_: (_ for _ in ()).throw(StorageError("full")))
     else:
         own.places.config.chmod(0o500)
         monkeypatch.setattr(Path, "open", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "No space left")))

@@ -8,8 +8,8 @@ import pytest
 
 import foltr.node
 from foltr.errors import InputError
-from foltr.node import reader
-from foltr.node.results import to_plain
+from foltr.node.search import reader
+from foltr.node.search.results import to_plain
 
 
 def paths(results):

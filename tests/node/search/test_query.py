@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foltr.node.query import MAX_CLAUSES, Clause, Query, date_of, parse, to_text
+from foltr.node.search.query import MAX_CLAUSES, Clause, Query, date_of, parse, to_text
 
 WORD = Clause("", "tax")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foltr.node.ranking import NAMES
+from foltr.node.search.ranking import NAMES
 from foltr.text.matching import features
 from foltr.text.memory_index import MemoryIndex
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foltr.node.snippets import Wanted, best_snippet, escaped, find_hits, highlighted, matcher, printable
+from foltr.node.search.snippets import Wanted, best_snippet, escaped, find_hits, highlighted, matcher, printable
 
 
 def fold(text):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foltr.node.spelling import Vocabulary, distance, max_edits, nearest, one_edit
+from foltr.node.search.spelling import Vocabulary, distance, max_edits, nearest, one_edit
 
 
 def edits(word, other):

@@ -1,9 +1,9 @@
-"""What a simulated person has opened, as the node counts and weighs it (`foltr.node.memory`), over document numbers."""
+"""Documents that a simulated person opened, counted and weighted as on a node (`node.learning.memory`)."""
 
 import numpy as np
 
-from foltr.node.memory import DECAY
-from foltr.node.openings import NO_HABITS, Habits, document_lift, folder_lift, habits
+from foltr.node.learning.memory import DECAY
+from foltr.node.learning.openings import NO_HABITS, Habits, document_lift, folder_lift, habits
 from foltr.types import Array
 
 SEARCHES_A_DAY = 10  # counts decay by the day

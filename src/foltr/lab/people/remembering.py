@@ -6,7 +6,7 @@ import numpy as np
 
 from foltr.lab.people.history import SEARCHES_A_DAY
 from foltr.lab.people.searching import Prepared
-from foltr.node.memory import DAY, Entry, after_choice, lookup, place, typed_text
+from foltr.node.learning.memory import DAY, Entry, after_choice, lookup, place, typed_text
 from foltr.types import Array
 
 

@@ -1,6 +1,7 @@
 """Start weights: fitted once on simulated known-item queries, and shipped with the node.
 
-    python -m foltr.lab.people.start_weights        writes node/start_weights.json and lab/people/leave_one_out.json
+    python -m foltr.lab.people.start_weights    writes node/learning/start_weights.json and
+                                                    lab/people/leave_one_out.json
 
 Softmax of the target against the other candidates (the learner's own loss) with a Gaussian prior at plain BM25. The
 corpora are the machine's documents and Python's docstrings, whose licences allow it; nfcorpus, vaswani and

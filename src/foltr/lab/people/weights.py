@@ -14,7 +14,7 @@ from foltr.text.matching import FEATURES, NAMES, Feature
 from foltr.types import Array
 
 HISTORY = ("opened", "folder")  # what the person opened; local
-SHIPPED = Path(foltr.node.__file__).parent / "start_weights.json"
+SHIPPED = Path(foltr.node.__file__).parent / "learning" / "start_weights.json"
 LEFT_OUT = Path(__file__).parent / "leave_one_out.json"  # corpus -> weights that were fitted without it
 
 

@@ -7,11 +7,11 @@ from urllib.parse import urlencode
 from starlette.concurrency import run_in_threadpool
 
 from foltr.errors import InputError
-from foltr.node import opening, pins, ranking, shown
 from foltr.node.node import Node
 from foltr.node.page.search import ROWS, asked_of, known_list, number_of
-from foltr.node.pins import Kind
-from foltr.node.snippets import printable
+from foltr.node.search import opening, pins, ranking, shown
+from foltr.node.search.pins import Kind
+from foltr.node.search.snippets import printable
 
 MESSAGES = {
     "open": "Opened.",
@@ -62,7 +62,7 @@ def _opened(node: Node, search_id: str, number: int, path: str, action: str, ret
     """The choice is durable before a program starts; a choice that a person came back from at once is taken back."""
     node.choose(search_id, number)
     _take_back(node, returned, search_id, number)
-    name, file = printable(PurePath(path).name), opening.indexed_file(node, path)
+    name, file = printable(PurePath(path).name), node.indexed_file(path)
     try:
         if action == "folder":
             opening.show_folder(file)

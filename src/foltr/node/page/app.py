@@ -27,17 +27,17 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from foltr.errors import FoltrError, InputError, StorageError
-from foltr.node import shown
-from foltr.node.follower import Follower
-from foltr.node.follower import read as read_follower
-from foltr.node.memory import split_key
+from foltr.node.index.follower import Follower
+from foltr.node.index.follower import read as read_follower
+from foltr.node.learning.memory import split_key
 from foltr.node.node import Node
 from foltr.node.page import actions, demo, pages, search, sign_ins, sign_out
 from foltr.node.page.demo import Story
 from foltr.node.page.following import Following
 from foltr.node.page.search import Integer, asked_of, known_list
 from foltr.node.page.security import Guard, Site, form_token, form_token_is_right
-from foltr.node.snippets import escaped
+from foltr.node.search import shown
+from foltr.node.search.snippets import escaped
 
 STATIC = Path(__file__).with_name("static")
 Text = Annotated[str, Form()]

@@ -23,8 +23,8 @@ from typing import Any
 import msgspec
 
 from foltr.errors import FoltrError
-from foltr.node import follower
 from foltr.node.file_version import reason_of, reason_text
+from foltr.node.index import follower
 from foltr.node.places import Places
 
 _FIRST_SECONDS, _LONGEST_SECONDS = 1.0, 300.0  # until a child that died is started again: twice as long each time
@@ -172,8 +172,8 @@ def _ending(code: int, last_words: str) -> str:
 
 def main(arguments: str) -> None:
     """Indexes, then follows changes, until standard input is closed."""
-    from foltr.node import manners
-    from foltr.node.watch import follow
+    from foltr.node.index import manners
+    from foltr.node.index.watch import follow
 
     manners.lowest_priority()
     os.umask(0o077)  # tantivy merges files in threads of its own, also after the last commit

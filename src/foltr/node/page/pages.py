@@ -7,16 +7,18 @@ from fastapi import FastAPI, Form, Request, Response
 from fastapi.responses import RedirectResponse, StreamingResponse
 
 from foltr.errors import FoltrError, InputError, SpecError
-from foltr.node import files, log_files, pins
-from foltr.node import learning as node_learning
 from foltr.node import places as node_places
-from foltr.node import query as language
 from foltr.node import settings as node_settings
-from foltr.node.conditions import seconds_of
-from foltr.node.learning import Opening
-from foltr.node.log import Displayed
+from foltr.node.index import files
+from foltr.node.learning import log_files
+from foltr.node.learning import versions as node_learning
+from foltr.node.learning.log import Displayed
+from foltr.node.learning.versions import Opening
 from foltr.node.node import Node
 from foltr.node.page.search import Integer, clean, number_of
+from foltr.node.search import pins
+from foltr.node.search import query as language
+from foltr.node.search.conditions import seconds_of
 from foltr.node.settings import Settings
 
 if TYPE_CHECKING:

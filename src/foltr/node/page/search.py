@@ -17,13 +17,13 @@ from fastapi import Query as Parameter
 from markupsafe import Markup, escape
 
 from foltr.errors import InputError
-from foltr.node import files
-from foltr.node import query as language
+from foltr.node.index import files
+from foltr.node.index.store import Document
 from foltr.node.node import Node
-from foltr.node.query import Clause, Query
-from foltr.node.results import Results, Row
-from foltr.node.snippets import escaped, printable
-from foltr.node.store import Document
+from foltr.node.search import query as language
+from foltr.node.search.query import Clause, Query
+from foltr.node.search.results import Results, Row
+from foltr.node.search.snippets import escaped, printable
 
 MAX_CHARACTERS = language.MAX_CHARACTERS
 ROWS, MOST_ROWS = 10, 100

@@ -1,0 +1,1 @@
+"""A search: from the typed text to the rows that are displayed and opened."""
