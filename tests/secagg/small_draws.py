@@ -3,8 +3,9 @@
 from small_rounds import RANKER
 
 from foltr.errors import SecureAggregationError
-from foltr.secagg import claims, draw
-from foltr.secagg.draw_server import draw_cohort
+from foltr.secagg import claims
+from foltr.secagg.lot import draw
+from foltr.secagg.lot.draw_server import draw_cohort
 from foltr.secagg.messages import Address, draw_stage, send, signature_of
 from foltr.secagg.terms import to_set
 

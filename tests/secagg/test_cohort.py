@@ -11,8 +11,8 @@ from small_rounds import public
 
 from foltr.errors import SpecError
 from foltr.secagg import crypto
-from foltr.secagg.cohort import draw_sizes, needs_lot, sizes_by_lot
 from foltr.secagg.guarantee import guarantee
+from foltr.secagg.lot.sizes import draw_sizes, needs_lot, sizes_by_lot
 from foltr.secagg.terms import Terms, cohort_of, guaranteed, new_federation, registry
 
 TERMS = Terms(new_federation(), 2)

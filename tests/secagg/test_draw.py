@@ -9,10 +9,11 @@ from small_rounds import RANKER, federation, plain_sum, vectors
 from transports import Simulated
 
 from foltr.errors import SecureAggregationError, SpecError
-from foltr.secagg import draw, groups, ring
+from foltr.secagg import groups, ring
 from foltr.secagg.client import join
 from foltr.secagg.deadlines import conduct
 from foltr.secagg.in_process import run_in_memory
+from foltr.secagg.lot import draw
 from foltr.secagg.server import aggregate
 from foltr.secagg.terms import Drawn, guaranteed
 

@@ -10,9 +10,10 @@ from small_draws import asked, begun, certificate_of, closing, drawing, entrants
 from small_rounds import RANKER, federation
 
 from foltr.errors import SecureAggregationError
-from foltr.secagg import certificate, claims, crypto, draw, messages, rules
+from foltr.secagg import certificate, claims, crypto, messages, rules
 from foltr.secagg.client import answer as answer_round
 from foltr.secagg.client import join
+from foltr.secagg.lot import draw
 from foltr.secagg.messages import Values, send
 from foltr.secagg.terms import guaranteed, to_set
 

@@ -13,7 +13,8 @@ from foltr.errors import SecureAggregationError, SpecError
 from foltr.federation import draws, participant
 from foltr.federation.membership import Member, Storage, head, load
 from foltr.privacy.ledger_file import open_ledger
-from foltr.secagg import draw, groups, messages, ring
+from foltr.secagg import groups, messages, ring
+from foltr.secagg.lot import draw
 from foltr.secagg.server import aggregate
 from foltr.secagg.terms import guaranteed
 

@@ -22,7 +22,8 @@ from foltr.errors import SecureAggregationError
 from foltr.federation.membership import Clock, Member, Storage, head, load, require_apart, save
 from foltr.privacy.ledger_file import NodeLedger
 from foltr.privacy.ledger_records import locked
-from foltr.secagg import draw, groups
+from foltr.secagg import groups
+from foltr.secagg.lot import draw
 from foltr.secagg.messages import DRAW_STAGES
 from foltr.secagg.terms import Drawn, set_of, to_set
 
@@ -47,7 +48,7 @@ class _Stored(msgspec.Struct, frozen=True, array_like=True):
         return f"_Stored(round={self.round}, attempt={self.attempt}, done={self.done})"
 
 
-_FIELDS = ("attempt", "done", "value", "members", "root")  # of a `secagg.draw.Entrant`
+_FIELDS = ("attempt", "done", "value", "members", "root")  # of a `secagg.lot.draw.Entrant`
 
 
 def enter_draw(

@@ -10,7 +10,7 @@ server or a client can choose lets it gather its colluders around a victim, so t
 were opened after the registry was closed: that of a `draw` in which all clients take part; two aggregators use coins.
 
 `group_guarantee`: of c colluders among n registered clients at most so many are in one group, except with probability
-`failure`: the exact hypergeometric tail, over all groups and all results of a draw (`cohort.results`). Each group
+`failure`: the exact hypergeometric tail, over all groups and all results of a draw (`sizes.results`). Each group
 carries the noise of its own sum, so the mean of the groups' means has sqrt(groups) times the noise of one sum, and more
 where a group has few honest members.
 
@@ -26,10 +26,10 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from foltr.errors import SpecError
-from foltr.secagg.cohort import results
 from foltr.secagg.crypto import hkdf, masks
 from foltr.secagg.graph import most_drawn
 from foltr.secagg.guarantee import FEWEST, Guarantee, colluders_among, with_colluders
+from foltr.secagg.lot.sizes import results
 from foltr.secagg.post import Replies, Requests
 from foltr.secagg.ring import Ring, decode
 from foltr.secagg.server import Sum, aggregate

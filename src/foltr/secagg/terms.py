@@ -19,10 +19,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from foltr.errors import SecureAggregationError, SpecError
 from foltr.secagg.certificate import SIGNATURE, needed
-from foltr.secagg.cohort import by_turns, needs_lot, sizes_by_lot
+from foltr.secagg.cohort import by_turns
 from foltr.secagg.crypto import label
 from foltr.secagg.graph import COMPLETE, GraphShape, degree_for
 from foltr.secagg.guarantee import FEWEST, Guarantee, colluders_among, guarantee
+from foltr.secagg.lot.sizes import needs_lot, sizes_by_lot
 from foltr.secagg.ring import Ring, require_range
 from foltr.types import Array
 
@@ -111,7 +112,7 @@ def guaranteed(terms: Terms, known: Registry) -> Guarantee:
 
 
 def is_by_lot(terms: Terms, known: Registry) -> bool:
-    """Whether the cohort of a round is drawn (`secagg.draw`) before it begins."""
+    """Whether the cohort of a round is drawn (`secagg.lot.draw`) before it begins."""
     registered = len(known.clients)
     return needs_lot(registered, colluders_among(registered, terms.corrupt), terms.cohort)
 

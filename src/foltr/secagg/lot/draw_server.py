@@ -6,7 +6,9 @@ from typing import NamedTuple
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from foltr.errors import SecureAggregationError
-from foltr.secagg import certificate, claims, cohort, crypto, draw, graph, messages
+from foltr.secagg import certificate, claims, crypto, graph, messages
+from foltr.secagg.lot import draw
+from foltr.secagg.lot.sizes import ATTEMPTS, most_missing
 from foltr.secagg.post import Post, Replies, Requests, ask, at_least, open_post, read, refuse, registered
 from foltr.secagg.terms import Drawn, Registry, Terms, context, to_set
 
@@ -29,7 +31,7 @@ def draw_cohort(
     most, struck = draw.most_bytes(sizes), set[int]()
     post = open_post(present, context=base, round=round, registry=registry, identity=identity, most=most,
                      seconds=terms.stage_seconds)  # fmt: skip
-    for attempt in range(cohort.ATTEMPTS):
+    for attempt in range(ATTEMPTS):
         post = post._replace(context=draw.in_attempt(base, attempt))
         drawn, silent = yield from _attempt(post, attempt, present, terms)
         if drawn is not None:
@@ -37,7 +39,7 @@ def draw_cohort(
         struck |= silent
         present = [client for client in present if client not in silent]
     raise SecureAggregationError(
-        f"{cohort.ATTEMPTS} draws failed: clients {sorted(struck)[:5]} and others did not open their values; no sum"
+        f"{ATTEMPTS} draws failed: clients {sorted(struck)[:5]} and others did not open their values; no sum"
     )
 
 
@@ -67,7 +69,7 @@ def _attempt(
     digests = {client: one.digest for client, one in committed.items()}
     opened = read(post, reveal, replies, messages.Value, lambda c, body: _check_value(post.context, c, body, digests))
     silent = set(committed) - set(opened)
-    if len(silent) > cohort.most_missing(len(known.clients)):
+    if len(silent) > most_missing(len(known.clients)):
         return None, silent
 
     values = b"".join(opened[client].value if client in opened else digests[client] for client in committed)

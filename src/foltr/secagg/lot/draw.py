@@ -7,18 +7,18 @@
               opens its value
     settle    whoever is drawn gets all values, computes the root from them again, and from both the seed
 
-A few who committed may open nothing. If more do, the whole draw is repeated without them, with fresh values: `cohort`
+A few who committed may open nothing. If more do, the whole draw is repeated without them, with fresh values: `sizes`
 says how many, how often, and why.
 
 Guarantee, against a malicious server with `corrupt` of the registry: each attempt has one list at most for which honest
 clients open, but for 2^-80 for each hash that is evaluated; all values in it were fixed when the first honest one was
-opened; so each of its results is uniform, and the server has `cohort.results` to choose from. Two of them are two
+opened; so each of its results is uniform, and the server has `sizes.results` to choose from. Two of them are two
 contexts of a round: nobody is in both.
 
 Groups (`secagg.groups`) use the seed of a draw without a cohort. A client that is drawn receives 32 bytes for each
 registered client, the others the certificate. `draw_server` has the server's side.
 
-Differs from the literature on public randomness: as `cohort` says.
+Differs from the literature on public randomness: as `sizes` says.
 """
 
 from collections.abc import Mapping
@@ -34,6 +34,7 @@ from foltr.secagg import certificate, claims, cohort, crypto, graph, messages, r
 from foltr.secagg.claims import Claim
 from foltr.secagg.crypto import SECRET, label
 from foltr.secagg.guarantee import Guarantee
+from foltr.secagg.lot.sizes import ATTEMPTS, draw_sizes, most_missing
 from foltr.secagg.messages import DRAW_STAGES, Address, Direction, DrawStage, draw_stage
 from foltr.secagg.terms import Drawn, Registry, Terms, context, guaranteed, is_by_lot, require_registered, set_of
 
@@ -69,7 +70,7 @@ class Entrant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def sizes_of(terms: Terms, known: Registry) -> Guarantee:
-    return cohort.draw_sizes(len(known.clients), dropouts=terms.dropouts, corrupt=terms.corrupt)
+    return draw_sizes(len(known.clients), dropouts=terms.dropouts, corrupt=terms.corrupt)
 
 
 def result(terms: Terms, known: Registry, claim: bytes, opened: bytes, values: bytes) -> Drawn:
@@ -92,7 +93,7 @@ def in_attempt(context: bytes, attempt: int) -> bytes:
 
 
 def commitment(context: bytes, client: int, value: bytes) -> bytes:
-    """`context`: of the attempt, so that no commitment counts in two."""
+    """`context` identifies the attempt; a commitment is valid for one attempt only."""
     return sha256(label("draw commitment", context, client, value)).digest()
 
 
@@ -139,8 +140,8 @@ def answer(state: Entrant, request: bytes) -> tuple[Entrant, bytes]:
     stage: DrawStage = "commit"
     if begins_attempt(request):
         attempt = state.attempt + 1
-        left = rules.tries_left(attempt, cohort.ATTEMPTS)
-        _require(state, left, f"attempt {attempt + 1} of a draw, {cohort.ATTEMPTS} at most")
+        left = rules.tries_left(attempt, ATTEMPTS)
+        _require(state, left, f"attempt {attempt + 1} of a draw, {ATTEMPTS} at most")
         state = msgspec.structs.replace(state, attempt=attempt, done=0, value=b"", members=b"", root=b"")
     else:
         _require(state, state.attempt >= 0, "no attempt has begun")
@@ -180,7 +181,7 @@ def _settle(state: Entrant, body: messages.Values) -> tuple[Entrant, messages.Ag
     each = [body.values[k : k + SECRET] for k in range(0, len(body.values), SECRET)]
     _require(state, len(body.values) == SECRET * len(members), f"{len(body.values)} bytes of {len(members)} values")
     _require(state, rules.takes_part(state.id, opened) and opened <= set(members), "values of others than took part")
-    missing, allowed = len(members) - len(opened), cohort.most_missing(len(state.registry.clients))
+    missing, allowed = len(members) - len(opened), most_missing(len(state.registry.clients))
     _require(state, rules.few_missing(missing, allowed), f"{missing} values are missing, {allowed} may be")
     now = _now(state)
     again = {
