@@ -1,5 +1,6 @@
 """Imports point downwards: the contracts of pyproject.toml hold, and they cover every module there is."""
 
+import importlib
 import os
 import pkgutil
 import subprocess
@@ -14,6 +15,7 @@ import foltr.lab
 
 PROJECT = Path(__file__).resolve().parents[2]
 CONTRACTS = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+LAYERS = [contract for contract in CONTRACTS if contract["type"] == "layers"]
 LINT = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(sys.argv[1], no_cache=True))"
 
 
@@ -33,23 +35,25 @@ def test_every_contract_is_kept():
     assert f"Contracts: {len(CONTRACTS)} kept, 0 broken." in said.stdout
 
 
-def test_a_broken_contract_would_be_noticed(tmp_path):
+@pytest.mark.parametrize("upright", LAYERS, ids=lambda contract: contract["containers"][0])
+def test_a_broken_contract_would_be_noticed(upright, tmp_path):
     """The same layers upside down."""
-    (upright,) = [one for one in CONTRACTS if one["type"] == "layers"]
     turned = tmp_path / "turned.toml"
     turned.write_text(
         '[tool.importlinter]\nroot_package = "foltr"\n[[tool.importlinter.contracts]]\nname = "upside down"\n'
-        f'type = "layers"\ncontainers = ["foltr"]\nlayers = {upright["layers"][::-1]!r}\n'
+        f'type = "layers"\ncontainers = {upright["containers"]!r}\nlayers = {upright["layers"][::-1]!r}\n'
     )
     said = lint(turned)
     assert said.returncode == 1
     assert "upside down BROKEN" in said.stdout
 
 
-def test_every_module_has_its_layer():
-    (layers,) = [one["layers"] for one in CONTRACTS if one["type"] == "layers"]
-    placed = [name.strip() for layer in layers for name in layer.split("|")]
-    assert sorted(placed) == sorted(module.name for module in pkgutil.iter_modules(foltr.__path__))
+@pytest.mark.parametrize("contract", LAYERS, ids=lambda contract: contract["containers"][0])
+def test_every_module_has_its_layer(contract):
+    (container,) = contract["containers"]
+    placed = [name.strip() for layer in contract["layers"] for name in layer.split("|")]
+    package = importlib.import_module(container)
+    assert sorted(placed) == sorted(module.name for module in pkgutil.iter_modules(package.__path__))
 
 
 def test_reporting_may_read_records_and_nothing_else():

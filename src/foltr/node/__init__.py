@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["Contribution", "Node", "Results", "Row", "Snippet", "Status", "open"]
 
 _PLACES = {
-    "Contribution": "results",
+    "Contribution": "search.results",
     "Node": "node",
-    "Results": "results",
-    "Row": "results",
-    "Snippet": "snippets",
+    "Results": "search.results",
+    "Row": "search.results",
+    "Snippet": "search.snippets",
     "Status": "status",
     "open": "node",
 }

@@ -17,7 +17,7 @@ from pathlib import Path
 from small_index import node_at, run
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), -1))
 from foltr.errors import StorageError
-from foltr.node import indexing
+from foltr.node.index import indexing
 indexing._BATCH_DOCUMENTS, indexing._SEARCHABLE_SECONDS = 20, 0.0
 try:
     run(*node_at(Path(sys.argv[1]), sys.argv[2]))

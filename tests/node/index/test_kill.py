@@ -20,7 +20,7 @@ CHILD = """
 import sys
 from pathlib import Path
 from small_index import node_at
-from foltr.node import indexing
+from foltr.node.index import indexing
 indexing._BATCH_DOCUMENTS, indexing._SEARCHABLE_SECONDS = 5, 0.0
 for progress in indexing.index(*node_at(Path(sys.argv[1]), sys.argv[2])):
     print(progress.phase, flush=True)

@@ -39,7 +39,7 @@ CREATE TEMP VIEW bodies AS SELECT document, content FROM texts;
 CHILD = """
 import os, shutil, signal, sys
 import foltr.node
-from foltr.node import indexing, layout, schema
+from foltr.node.index import indexing, layout, schema
 schema.SCHEMA, schema.VIEWS[int(sys.argv[2])] = int(sys.argv[2]) + 1, sys.argv[3]
 indexing._BATCH_DOCUMENTS, indexing._SEARCHABLE_SECONDS = 5, 0.0
 def die(*_, **__):

@@ -27,7 +27,7 @@ TRAINING = """
 import sys
 sys.path.insert(0, sys.argv[2])
 from pathlib import Path
-from foltr.node import learning
+from foltr.node.learning import versions
 from foltr.node.learning.log import Log
 with Log(Path(sys.argv[1])) as log:
     for number in range(10**6):
@@ -38,7 +38,7 @@ import sys
 sys.path.insert(0, sys.argv[2])
 from pathlib import Path
 from logged_lists import chosen
-from foltr.node import erasure
+from foltr.node.learning import erasure
 from foltr.node.learning.log import Log
 with Log(Path(sys.argv[1])) as log:
     for number in range(10**6):
