@@ -55,6 +55,7 @@ SPECS = {
     "audit": on_clicks(audit={"messages": 4}),
     "silo train": on_texts("letters", kind="train", parties=2, queries=40, top_k=6),
     "silo retrieval": on_texts("made-up-60", kind="retrieval", top=5, asked=4),
+    "silo disclosure": on_texts("letters", kind="disclosure", top=5, asked=2),
     "silo projection": on_texts("letters", kind="projection", points=20, columns=10),
     "people, known items": {"data": {"name": "letters", "folds": 1}, "people": {"kind": "known-items", **ONE_PERSON}},
     "people together": {

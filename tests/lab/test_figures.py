@@ -26,6 +26,8 @@ METRICS |= {f"{what}, average, {who}" for what in TEXT_METRICS for who in TITLES
 METRICS |= {f"{what}, random {guesses}" for what in ("recall", "accuracy") for guesses in RANDOM_GUESSES}
 METRICS |= {"nDCG@10, party {party}, Local", "parties, loses", "local steps saved", "messages saved"}
 METRICS |= {"recall@K", "recall", "ms a query", "size_mb", "AUC", "features off", "documents a second", "kB sent"}
+METRICS |= {"words known", "entries known", "unasked known", "precision", "entries charged"}
+METRICS |= {"entries read / allowance", "MB sent"}
 PEOPLE_ROWS = (
     *WITHOUT_CLICKS, *learners(shipped()), "MAP, memory", "local-only", "together", "together, personal part",
 )  # fmt: skip

@@ -119,7 +119,7 @@ ONLY = {
     "foltr.learners.foltr_es": {"foltr-es, mlp", "randomized-response"},
     "foltr._kernels.foltr_es": {"foltr-es, mlp", "randomized-response"},
     "foltr.privacy.accounting": {"silo train"},  # organisations account for their sketches
-    "foltr.privacy.ledger": {"fpdgd", "gaussian", "laplace", *EXECUTED, "randomized-response", "silo train"},
+    "foltr.privacy.ledger": {"fpdgd", "gaussian", "laplace", *EXECUTED, "randomized-response", *SILO},
     "foltr._kernels.noise": {"fpdgd", "gaussian", "laplace", *EXECUTED},
     "foltr.federation.buffered": {"buffered"},
     "foltr.secagg.in_process": EXECUTED,
@@ -137,6 +137,7 @@ def test_learners_change_the_keys_of_runs_that_learn_with_them():
         "foltr-es, mlp",
         "randomized-response",
         "silo retrieval",
+        "silo disclosure",
         "silo projection",
     }
 

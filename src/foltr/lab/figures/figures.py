@@ -29,7 +29,12 @@ QUICK = (
 )
 # limits of the quick form of figures on texts: table -> kind -> key -> limit
 _SMALL: dict[str, dict[str, dict[str, int]]] = {
-    "silo": {"train": {"queries": 40}, "retrieval": {"asked": 40}, "projection": {"points": 100}},
+    "silo": {
+        "train": {"queries": 40},
+        "retrieval": {"asked": 40},
+        "disclosure": {"asked": 5},
+        "projection": {"points": 100},
+    },
     "people": {
         "known-items": {"people": 1, "tests": 15, "longest": 10, "documents": 800},
         "topical": {"people": 1, "tests": 30, "longest": 10, "documents": 800},
