@@ -203,7 +203,7 @@ def test_a_context_has_all_of_it():
     seen = {context(TWENTY.terms, TWENTY.registry, 1, RANKER)}
     for field, value in OTHER_TERMS.items():
         seen.add(context(changed(TWENTY.terms, **{field: value}), TWENTY.registry, 1, RANKER))
-    server = registry(bytes(32), TWENTY.registry.keys)
+    server = registry(b"s" * 32, TWENTY.registry.keys)
     fewer = registry(TWENTY.registry.server, {k: v for k, v in TWENTY.registry.keys.items() if k != 10})
     moved = registry(TWENTY.registry.server, {k + 1: v for k, v in TWENTY.registry.keys.items()})
     for known in (another_registry(), server, fewer, moved):

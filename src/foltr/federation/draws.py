@@ -15,6 +15,7 @@ Nothing is charged: the values of a draw say nothing about the person.
 
 import time
 from hashlib import sha256
+from typing import ClassVar
 
 import msgspec
 
@@ -23,12 +24,13 @@ from foltr.federation.membership import Clock, Member, Storage, head, load, requ
 from foltr.privacy.ledger_file import NodeLedger
 from foltr.privacy.ledger_records import locked
 from foltr.secagg import groups
+from foltr.secagg.crypto import HidesSecrets
 from foltr.secagg.lot import draw
 from foltr.secagg.messages import DRAW_STAGES
 from foltr.secagg.terms import Drawn, set_of, to_set
 
 
-class _Stored(msgspec.Struct, frozen=True, array_like=True):
+class _Stored(HidesSecrets, msgspec.Struct, frozen=True, array_like=True):
     """A draw on the disk; the value is secret until it is opened."""
 
     round: int
@@ -44,8 +46,7 @@ class _Stored(msgspec.Struct, frozen=True, array_like=True):
     replies: dict[bytes, bytes] = {}  # of this attempt, by the digest of their request
     context: bytes = b""  # of the member that entered
 
-    def __repr__(self) -> str:
-        return f"_Stored(round={self.round}, attempt={self.attempt}, done={self.done})"
+    shown: ClassVar[tuple[str, ...]] = ("round", "attempt", "done")
 
 
 _FIELDS = ("attempt", "done", "value", "members", "root")  # of a `secagg.lot.draw.Entrant`

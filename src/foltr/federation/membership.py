@@ -10,7 +10,7 @@ Files that are overwritten can be left on a disk; memory is not wiped.
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from foltr.atomic import is_apart, write_durably
 from foltr.errors import SecureAggregationError, SpecError
 from foltr.secagg import crypto
+from foltr.secagg.crypto import HidesSecrets
 from foltr.secagg.terms import Registry, Terms
 
 Clock: TypeAlias = Callable[[], float]  # seconds since 1970
@@ -41,13 +42,12 @@ class Storage(NamedTuple):
     witness: Path  # another folder, not backed up and restored with the first
 
 
-class Head(msgspec.Struct, frozen=True, array_like=True):
+class Head(HidesSecrets, msgspec.Struct, frozen=True, array_like=True):
     round: int  # the highest that was joined
     digest: bytes = b""  # of the state file; empty: erased
     key: bytes = b""  # secret
 
-    def __repr__(self) -> str:
-        return f"Head(round={self.round})"
+    shown: ClassVar[tuple[str, ...]] = ("round",)
 
 
 class OfRound(Protocol):

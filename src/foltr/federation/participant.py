@@ -29,6 +29,7 @@ masks off and reads that vector with the noise of one share, which is little.
 
 import time
 from hashlib import sha256
+from typing import ClassVar
 
 import msgspec
 import numpy as np
@@ -41,12 +42,13 @@ from foltr.privacy.ledger_file import NodeLedger
 from foltr.privacy.ledger_records import locked
 from foltr.privacy.release import event_of, release
 from foltr.secagg import client, ring
+from foltr.secagg.crypto import HidesSecrets
 from foltr.secagg.messages import STAGES, round_seconds
 from foltr.secagg.terms import Drawn, context, guaranteed, is_by_lot, ring_of, set_of, to_set
 from foltr.types import Array
 
 
-class _Stored(msgspec.Struct, frozen=True, array_like=True):
+class _Stored(HidesSecrets, msgspec.Struct, frozen=True, array_like=True):
     """A round on the disk; everything that is not derived from the member and is not public is secret."""
 
     round: int
@@ -71,8 +73,7 @@ class _Stored(msgspec.Struct, frozen=True, array_like=True):
     cohort: bytes = b""  # that was drawn, as a set
     context: bytes = b""  # of the member that joined
 
-    def __repr__(self) -> str:
-        return f"_Stored(round={self.round}, done={self.done})"
+    shown: ClassVar[tuple[str, ...]] = ("round", "done")
 
 
 _OWN = ("round", "ranker", "vector", "replies", "joined", "drawn", "cohort", "context")

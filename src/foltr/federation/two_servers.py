@@ -93,6 +93,9 @@ def contribute_once(
 def read_memory(path: Path, witness: Path, federation: str) -> Memory:
     """What an aggregator stored: the higher round of both files; a new memory where there is neither."""
     memory, seen = _read(path, Memory), _read(witness, Memory)
+    for file, stored in ((path, memory), (witness, seen)):
+        if stored is not None and stored.federation != federation:
+            raise StorageError(f"{file}: memory of federation {stored.federation}; use one file for each federation")
     if memory is not None and seen is None:
         raise StorageError(f"{witness}: the witness of {path} is missing; if it is lost, take new keys and begin anew")
     if memory is None or seen is None:

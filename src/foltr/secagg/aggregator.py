@@ -19,7 +19,7 @@ Differs from the paper: nothing that `two_servers` does not say.
 
 from collections.abc import Callable, Mapping
 from hashlib import sha256
-from typing import NamedTuple, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from foltr.errors import SecureAggregationError, SpecError
 from foltr.secagg import crypto, ring
-from foltr.secagg.crypto import label
+from foltr.secagg.crypto import HidesSecrets, label
 from foltr.secagg.messages import Body
 from foltr.secagg.terms import from_set, to_set
 from foltr.secagg.two_servers import (
@@ -71,7 +71,7 @@ class Secrets(NamedTuple):
         return "Secrets(...)"
 
 
-class Aggregating(msgspec.Struct, frozen=True, kw_only=True):
+class Aggregating(HidesSecrets, msgspec.Struct, frozen=True, kw_only=True):
     """One aggregator in one round; what it has not reached is empty."""
 
     index: int  # 0 gets vectors, 1 gets seeds
@@ -86,8 +86,7 @@ class Aggregating(msgspec.Struct, frozen=True, kw_only=True):
     members: bytes = b""  # the clients that both have, as a set
     other_commitment: bytes = b""  # to the other's coin
 
-    def __repr__(self) -> str:
-        return f"Aggregating(index={self.index}, round={self.round}, shares={len(self.shares)})"
+    shown: ClassVar[tuple[str, ...]] = ("index", "round")
 
 
 class Listing(Body, frozen=True):

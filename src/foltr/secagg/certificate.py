@@ -51,7 +51,6 @@ from foltr.secagg.crypto import hkdf, label, masks
 from foltr.secagg.graph import COMPLETE
 from foltr.secagg.guarantee import Guarantee
 
-SIGNATURE = 64  # bytes
 _TAG_BITS = 8
 
 

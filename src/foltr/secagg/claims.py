@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from foltr.secagg import certificate, rules
+from foltr.secagg.crypto import SIGNATURE
 from foltr.secagg.guarantee import Guarantee
 from foltr.secagg.messages import Address, Agreement, AnyStage, Certificate, vouches
 from foltr.secagg.terms import Registry, set_of, to_set
@@ -49,7 +50,7 @@ def refusal(claim: Claim, shown: Certificate) -> str:
         return f"it was sent {len(shown.tags)} tags, expected {len(signers)}"
     number = certificate.samples(len(signers), claim.sizes, failure=claim.failure)
     places = certificate.draw(claim.context, claim.digest, shown.signers, shown.tags, number)
-    if len(shown.signatures) != len(places) * certificate.SIGNATURE:
+    if len(shown.signatures) != len(places) * SIGNATURE:
         return f"it was sent {len(shown.signatures)} bytes of signatures, expected {len(places)} signatures"
     tags = {signers[place]: shown.tags[place : place + 1] for place in places}
     confirmed = _confirmed(claim, tags, shown.signatures)
@@ -60,7 +61,7 @@ def refusal(claim: Claim, shown: Certificate) -> str:
 
 def _confirmed(claim: Claim, tags: Mapping[int, bytes], signatures: bytes) -> set[int]:
     """The sampled signers whose signature is on the claim and is the one that the tag was computed from."""
-    found, size, body = set(), certificate.SIGNATURE, Agreement(claim.digest)
+    found, size, body = set(), SIGNATURE, Agreement(claim.digest)
     for place, (client, tag) in enumerate(tags.items()):
         one = signatures[place * size : (place + 1) * size]
         address = Address(claim.context, claim.round, "reply", claim.stage, client)

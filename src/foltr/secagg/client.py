@@ -19,7 +19,7 @@ a neighbour in it that it did not mask with. Shares follow from the client's sec
 
 from collections.abc import Callable, Set
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -28,6 +28,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from foltr.errors import SecureAggregationError, SpecError
 from foltr.secagg import claims, crypto, graph, messages, ring, rules, shamir
 from foltr.secagg.claims import Claim
+from foltr.secagg.crypto import HidesSecrets
 from foltr.secagg.guarantee import Guarantee
 from foltr.secagg.messages import REQUESTS, STAGES, Address, Direction, Stage
 from foltr.secagg.terms import (
@@ -46,7 +47,7 @@ from foltr.secagg.terms import (
 from foltr.types import Array
 
 
-class Client(msgspec.Struct, frozen=True, kw_only=True):
+class Client(HidesSecrets, msgspec.Struct, frozen=True, kw_only=True):
     """One client in one round; what a stage has not reached is empty."""
 
     id: int
@@ -73,8 +74,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     view: bytes = b""  # the graph as the server described it
     survivors: bytes = b""  # the set that was signed
 
-    def __repr__(self) -> str:
-        return f"Client(id={self.id}, round={self.round}, done={self.done})"  # no secret reaches a log
+    shown: ClassVar[tuple[str, ...]] = ("id", "round", "done")
 
 
 def join(

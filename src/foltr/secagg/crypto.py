@@ -16,6 +16,7 @@ from functools import lru_cache
 from hashlib import sha256
 from itertools import count
 from struct import Struct
+from typing import Any, ClassVar
 
 import numpy as np
 from cryptography.exceptions import InvalidSignature, InvalidTag
@@ -28,9 +29,23 @@ from foltr.errors import SecureAggregationError
 from foltr.types import Array
 
 SECRET = 32  # bytes of every secret, key and seed
+SIGNATURE = 64  # bytes
 COMMITMENT = 16  # bytes: binding
 _NONCE = bytes(12)
 _PAIR = Struct(">QQB")
+
+
+class HidesSecrets:
+    """For records with secrets: `repr`, and the representation that rich prints, have the fields of `shown` only."""
+
+    __slots__ = ()
+    shown: ClassVar[tuple[str, ...]] = ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.__rich_repr__())})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [(name, getattr(self, name)) for name in self.shown]
 
 
 def new_secret() -> bytes:
@@ -148,13 +163,42 @@ def new_identity() -> Ed25519PrivateKey:
     return Ed25519PrivateKey.from_private_bytes(os.urandom(SECRET))
 
 
-@lru_cache(maxsize=2**16)  # many clients in one process verify the same signature
+_SMALL_ORDER_IDENTITIES = frozenset(  # y of the points of order 1, 2, 4 and 8, the unreduced ones too; without sign bit
+    bytes.fromhex(point)
+    for point in (
+        "00" * 32,
+        "01" + "00" * 31,
+        "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+        "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+        "ec" + "ff" * 30 + "7f",
+        "ed" + "ff" * 30 + "7f",
+        "ee" + "ff" * 30 + "7f",
+    )
+)
+
+
+def is_identity(public: bytes) -> bool:
+    """Whether bytes can be an Ed25519 public key. For one of small order anybody finds signatures."""
+    return len(public) == SECRET and public[:-1] + bytes([public[-1] & 0x7F]) not in _SMALL_ORDER_IDENTITIES
+
+
 def signed_by(public: bytes, signature: bytes, message: bytes) -> bool:
+    """Whether the owner of a key signed a message. Other lengths are refused here: `_verified` keeps its arguments."""
+    return len(public) == SECRET and len(signature) == SIGNATURE and _verified(public, signature, message)
+
+
+@lru_cache(maxsize=2**16)  # many clients in one process verify the same signature
+def _verified(public: bytes, signature: bytes, message: bytes) -> bool:
     try:
         Ed25519PublicKey.from_public_bytes(public).verify(signature, message)
     except (InvalidSignature, ValueError):
         return False
     return True
+
+
+def forget_verified() -> None:
+    """Empties the cache of verified signatures, so that a benchmark measures the work of one client."""
+    _verified.cache_clear()
 
 
 def expand(seed: bytes, size: int, counter: bytes = bytes(16)) -> bytes:

@@ -18,9 +18,9 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from foltr.errors import SecureAggregationError, SpecError
-from foltr.secagg.certificate import SIGNATURE, needed
+from foltr.secagg.certificate import needed
 from foltr.secagg.cohort import by_turns
-from foltr.secagg.crypto import label
+from foltr.secagg.crypto import SIGNATURE, is_identity, label
 from foltr.secagg.graph import COMPLETE, GraphShape, degree_for
 from foltr.secagg.guarantee import FEWEST, Guarantee, colluders_among, guarantee
 from foltr.secagg.lot.sizes import needs_lot, sizes_by_lot
@@ -65,6 +65,9 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise SpecError(f"failure={self.failure}, stall={self.stall}; use probabilities between 0 and 1")
         if not 1 <= self.stage_seconds <= _DAY:
             raise SpecError(f"stage_seconds={self.stage_seconds}; use 1 second to {_DAY}, a day")
+        for name, kind in Terms.__annotations__.items():
+            if kind in (float, Share):  # a clip of 1 is a clip of 1.0, and -0.0 is 0.0: one encoding, one context
+                msgspec.structs.force_setattr(self, name, float(getattr(self, name)) + 0.0)
 
 
 def new_federation() -> str:
@@ -83,11 +86,18 @@ class Registry(NamedTuple):
 
 
 def registry(server: bytes, keys: Mapping[int, bytes]) -> Registry:
-    """Refuses two names for one key."""
+    """Refuses two names for one key, and what is no key."""
+    if not is_identity(server):
+        raise SecureAggregationError("the server's identity is not an Ed25519 public key of 32 bytes; make a new one")
     names: dict[bytes, int] = {}
     for client, key in keys.items():
         if client < 0:
             raise SpecError(f"client {client}; use numbers from 0")
+        if not is_identity(key):
+            raise SecureAggregationError(
+                f"client {client}: its identity is not an Ed25519 public key of 32 bytes, or one of small order; let "
+                f"the client make a new one"
+            )
         if key in names or key == server:
             other = f"client {names[key]}" if key in names else "the server"
             raise SecureAggregationError(f"client {client} has the identity of {other}; every party needs its own key")
@@ -160,8 +170,7 @@ def context(terms: Terms, known: Registry, round: int, ranker: bytes, seed: byte
     if not 0 <= round < 2**63:
         raise SpecError(f"round={round}; use numbers from 0")
     sizes = guaranteed(terms, known)
-    same = msgspec.convert(msgspec.structs.asdict(terms), Terms)  # a clip of 1 is a clip of 1.0
-    parts = (msgspec.msgpack.encode(same), known.digest, *sizes, round, ranker, seed)
+    parts = (msgspec.msgpack.encode(terms), known.digest, *sizes, round, ranker, seed)
     return sha256(label(PROTOCOL, VERSION, terms.federation, *parts)).digest()
 
 

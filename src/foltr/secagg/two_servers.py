@@ -74,8 +74,8 @@ def two_servers(terms: Terms, registry: Registry, aggregators: Pair, *, groups: 
     first, second = aggregators
     if first.identity == second.identity or first.sealing == second.sealing:
         raise SpecError("both aggregators have the same key; two servers need two operators with keys of their own")
-    if any(len(key) != crypto.SECRET for one in aggregators for key in one):
-        raise SpecError("an aggregator's public keys are 32 bytes each, Ed25519 and X25519")
+    if not all(crypto.is_identity(one.identity) and crypto.usable(one.sealing) for one in aggregators):
+        raise SpecError("an aggregator's public keys are 32 bytes each, Ed25519 and X25519, and not of small order")
     if terms.cohort:
         raise SpecError(f"cohort={terms.cohort}; with two servers every client sends once, leave it out")
     setup = TwoServers(terms, registry, (first, second), groups)

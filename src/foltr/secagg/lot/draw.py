@@ -24,7 +24,7 @@ Differs from the literature on public randomness: as `sizes` says.
 from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -32,7 +32,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from foltr.errors import SecureAggregationError
 from foltr.secagg import certificate, claims, cohort, crypto, graph, messages, rules
 from foltr.secagg.claims import Claim
-from foltr.secagg.crypto import SECRET, label
+from foltr.secagg.crypto import SECRET, SIGNATURE, HidesSecrets, label
 from foltr.secagg.guarantee import Guarantee
 from foltr.secagg.lot.sizes import ATTEMPTS, draw_sizes, most_missing
 from foltr.secagg.messages import DRAW_STAGES, Address, Direction, DrawStage, draw_stage
@@ -44,7 +44,7 @@ _REQUESTS: dict[DrawStage, type[messages.Body]] = dict(
 )
 
 
-class Entrant(msgspec.Struct, frozen=True, kw_only=True):
+class Entrant(HidesSecrets, msgspec.Struct, frozen=True, kw_only=True):
     """One client in the draw of one round; what it has not reached is empty."""
 
     id: int
@@ -62,8 +62,7 @@ class Entrant(msgspec.Struct, frozen=True, kw_only=True):
     root: bytes = b""  # of the tree over their commitments
     drawn: Drawn | None = None
 
-    def __repr__(self) -> str:
-        return f"Entrant(id={self.id}, round={self.round}, attempt={self.attempt}, done={self.done})"
+    shown: ClassVar[tuple[str, ...]] = ("id", "round", "attempt", "done")
 
 
 # --- what both sides compute ------------------------------------------------------------------------------------------
@@ -84,7 +83,7 @@ def result(terms: Terms, known: Registry, claim: bytes, opened: bytes, values: b
 @lru_cache(maxsize=64)
 def most_bytes(sizes: Guarantee) -> int:
     """No message of a draw is longer; checked before it is decoded."""
-    of_certificate = sizes.cohort + certificate.SIGNATURE * certificate.needed(sizes)
+    of_certificate = sizes.cohort + SIGNATURE * certificate.needed(sizes)
     return 4096 + sizes.cohort + max(of_certificate, SECRET * sizes.cohort)
 
 
