@@ -23,14 +23,6 @@ class Quality(NamedTuple):
     mrr: Array  # [rankers] 1 / rank of the first document of grade >= 1 within 10
 
 
-class QueryQuality(NamedTuple):
-    """Quality of every ranker on every query; 0 where no document is relevant."""
-
-    ndcg: Array  # [queries, rankers] nDCG@10
-    rr: Array  # [queries, rankers] RR@10, relevant from grade 1
-    relevant: Array  # [queries] bool: whether some document is relevant
-
-
 class LaneWorkspace(NamedTuple):
     """For ranking one query's documents by LANES rankers at once."""
 
@@ -61,10 +53,10 @@ def fill_ideal(labels: Array, offsets: Array, gains: Array, counts: Array, best:
 
 
 @kernel
-def fill_quality(
-    scores: Array, labels: Array, offsets: Array, ideal: Array, gains: Array, workspace: LaneWorkspace, values: Array
+def add_quality(
+    scores: Array, labels: Array, offsets: Array, ideal: Array, gains: Array, workspace: LaneWorkspace, totals: Array
 ) -> None:
-    """values [2, queries, rankers] = nDCG and RR; scores start at the first query's first document."""
+    """totals [2, rankers] += nDCG and MRR of each query; scores start at the first query's first document."""
     for q in range(ideal.size):
         if ideal[q] > 0.0:
             first, count = offsets[q] - offsets[0], offsets[q + 1] - offsets[q]
@@ -72,11 +64,11 @@ def fill_quality(
             for ranker in range(0, scores.shape[1], LANES):
                 fill_keys(scores, first, count, ranker, workspace.keys)
                 lanes = min(LANES, scores.shape[1] - ranker)
-                _fill_lists(grades, lanes, ideal[q], gains, workspace, values[:, q, ranker:])
+                _add_lists(grades, lanes, ideal[q], gains, workspace, totals[:, ranker:])
 
 
 @callee
-def _fill_lists(grades: Array, lanes: int, ideal: float, gains: Array, workspace: LaneWorkspace, values: Array) -> None:
+def _add_lists(grades: Array, lanes: int, ideal: float, gains: Array, workspace: LaneWorkspace, totals: Array) -> None:
     """Takes the highest key of every lane away, rank by rank."""
     rows = (grades.size + 3) // 4 * 4
     for row in range(grades.size, rows):
@@ -93,8 +85,8 @@ def _fill_lists(grades: Array, lanes: int, ideal: float, gains: Array, workspace
             workspace.dcg[lane] += gains[grade, rank]
             workspace.reciprocal[lane] = max(workspace.reciprocal[lane], (grade > 0) / (rank + 1.0))
     for lane in range(lanes):
-        values[0, lane] = workspace.dcg[lane] / ideal
-        values[1, lane] = workspace.reciprocal[lane]
+        totals[0, lane] += workspace.dcg[lane] / ideal
+        totals[1, lane] += workspace.reciprocal[lane]
 
 
 @inlined
@@ -111,24 +103,6 @@ def ideal_dcg(labels: Array, offsets: Array, grades: int) -> Array:
     return best
 
 
-def evaluate_queries(
-    score: Callable[[Array], Array], features: Array, labels: Array, offsets: Array, *, grades: int
-) -> QueryQuality:
-    """Quality of many rankers, query by query; score(features [n, d]) -> float32 [n, rankers]."""
-    ideal, gains = ideal_dcg(labels, offsets, grades), gain_table(grades)
-    workspace = lane_workspace(int(np.diff(offsets).max(initial=0)))
-    values: Array | None = None
-    for first, last in _blocks(offsets):
-        scores = score(features[offsets[first] : offsets[last]])
-        if values is None:
-            values = np.zeros((2, len(ideal), scores.shape[1]))
-        part = offsets[first : last + 1]
-        fill_quality(scores, labels, part, ideal[first:last], gains, workspace, values[:, first:last])
-    if values is None:
-        values = np.zeros((2, 0, 1))
-    return QueryQuality(values[0], values[1], ideal > 0.0)
-
-
 def evaluate(
     score: Callable[[Array], Array],
     features: Array,
@@ -138,10 +112,20 @@ def evaluate(
     grades: int,
     empty: Empty = "skip",
 ) -> Quality:
-    """Mean quality of many rankers; score(features [n, d]) -> float32 [n, rankers]."""
-    each = evaluate_queries(score, features, labels, offsets, grades=grades)
-    counted = max(int(np.count_nonzero(each.relevant)) if empty == "skip" else len(each.relevant), 1)
-    return Quality(each.ndcg.sum(axis=0) / counted, each.rr.sum(axis=0) / counted)
+    """Quality of many rankers; score(features [n, d]) -> float32 [n, rankers]."""
+    ideal = ideal_dcg(labels, offsets, grades)
+    counted = max(int(np.count_nonzero(ideal)) if empty == "skip" else len(ideal), 1)
+    workspace = lane_workspace(int(np.diff(offsets).max(initial=0)))
+    totals: Array | None = None
+    for first, last in _blocks(offsets):
+        scores = score(features[offsets[first] : offsets[last]])
+        if totals is None:
+            totals = np.zeros((2, scores.shape[1]))
+        part = offsets[first : last + 1]
+        add_quality(scores, labels, part, ideal[first:last], gain_table(grades), workspace, totals)
+    if totals is None:
+        totals = np.zeros((2, 1))
+    return Quality(totals[0] / counted, totals[1] / counted)
 
 
 def _blocks(offsets: Array) -> list[tuple[int, int]]:

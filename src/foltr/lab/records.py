@@ -2,7 +2,6 @@
 
     runs/<hash>/manifest.json   `Manifest`: spec, settings, data, versions, machine, times, verdicts
     runs/<hash>/rows.parquet    setting, fold, seed, round, metric, client, value
-    runs/<hash>/queries.parquet setting, fold, seed, query, metric, value: the final ranker on every test query
     runs/<hash>/ranker.npz      final parameters, one array [folds * seeds, P] a setting
     runs/<hash>/privacy.json    the privacy card of every setting
     runs/<hash>/ledger.json     the releases of every user, where there is a mechanism
@@ -10,10 +9,6 @@
 `client` is empty where a value is of the whole federation, else the client on whose own queries it was measured. Rows
 are stored for about a thousand rounds of a run at most. A row of an online metric is the mean over the rounds since the
 row before; `discounted_online_ndcg` is the sum so far; offline metrics are those of the ranker after that round.
-
-A query of the test part is named as in its file. Its value is null where no document is relevant (such a query is left
-out of a mean, or counts as 0). Where clients have rankers or labels of their own, it is the mean over the clients that
-were tested on the query. Runs on texts and runs of earlier versions have no such file.
 """
 
 from pathlib import Path
@@ -31,12 +26,6 @@ OFFLINE = ("offline_ndcg@10", "offline_mrr@10")
 DISCOUNTED = "discounted_online_ndcg"
 
 Rows = pl.DataFrame  # setting: i32, fold: i32, seed: i64, round: i64, metric: str, client: str, value: f64
-
-Queries = pl.DataFrame  # setting: i32, fold: i32, seed: i64, query: str, metric: str, value: f32, null: nothing relevant
-QUERY_SCHEMA = {
-    "setting": pl.Int32, "fold": pl.Int32, "seed": pl.Int64, "query": pl.String, "metric": pl.String,
-    "value": pl.Float32,
-}  # fmt: skip
 
 
 class Data(msgspec.Struct, frozen=True, kw_only=True):
@@ -214,7 +203,6 @@ class Run(NamedTuple):
     dir: Path
     manifest: Manifest
     rows: Rows
-    queries: Queries = pl.DataFrame(schema=QUERY_SCHEMA)
 
 
 def read(folder: Path) -> Run:
@@ -226,8 +214,6 @@ def read(folder: Path) -> Run:
         )
     try:
         run = Run(folder, msgspec.json.decode(manifest.read_bytes(), type=Manifest), pl.read_parquet(rows))
-        if (queries := folder / "queries.parquet").is_file():
-            run = run._replace(queries=pl.read_parquet(queries))
     except msgspec.ValidationError as problem:
         raise StorageError(f"{folder}: manifest.json is not of this version of foltr ({problem})") from None
     except (ValueError, OSError, pl.exceptions.PolarsError) as problem:
@@ -236,8 +222,6 @@ def read(folder: Path) -> Run:
         run = run._replace(rows=run.rows.with_columns(client=pl.lit("")))
     if not set(_COLUMNS) < set(run.rows.columns):
         raise StorageError(f"{folder}: rows.parquet is not of this version of foltr; run the same command again")
-    if dict(run.queries.schema) != QUERY_SCHEMA:
-        raise StorageError(f"{folder}: queries.parquet is not of this version of foltr; run the same command again")
     return run
 
 

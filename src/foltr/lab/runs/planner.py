@@ -33,7 +33,7 @@ from foltr.lab.data import catalog
 from foltr.lab.data.catalog import Fold
 from foltr.lab.simulation import compiled
 from foltr.lab.simulation.compiled import Compiled
-from foltr.lab.simulation.evaluation import NDCG, offline_quality
+from foltr.lab.simulation.evaluation import offline_quality
 from foltr.lab.simulation.task import Federated, Task
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.calibration import gaussian_epsilon, noise_multiplier
@@ -255,7 +255,7 @@ def _local_only(simulation: Simulation, seed: int) -> float:
 
 
 def _quality(simulation: Simulation, models: Array) -> list[float]:
-    measured = offline_quality(Linear(), models, simulation.fold.test, simulation.fold.grades)[NDCG]
+    measured = offline_quality(Linear(), models, simulation.fold.test, simulation.fold.grades)[0]
     return [float(one) for one in measured]
 
 

@@ -121,8 +121,10 @@ def finish(prepared: PreparedRun, extra: dict[str, Any] | None = None) -> record
     for job, single in done:
         by_setting[number[id(job.setting)]].append((job, single))
     rows = pl.concat([_rows(i, job, single) for i, pairs in by_setting.items() for job, single in pairs])
-    _write_frame(prepared.dir / "rows.parquet", rows)
-    _write_frame(prepared.dir / "queries.parquet", _queries(by_setting))
+    with atomic_write(prepared.dir / "rows.parquet", instead=store.ELSEWHERE) as temporary:
+        packed = io.BytesIO()  # polars raises its own error for a full disk
+        rows.write_parquet(packed)
+        temporary.write_bytes(packed.getbuffer())
     write_arrays(prepared.dir / "ranker.npz", _rankers(by_setting), instead=store.ELSEWHERE)
     manifest = msgspec.structs.replace(_manifest(prepared, by_setting), **(extra or {}))
     privacy = [{"setting": s.index, "label": s.label, **s.privacy} for s in manifest.settings]
@@ -130,13 +132,6 @@ def finish(prepared: PreparedRun, extra: dict[str, Any] | None = None) -> record
     write_json(prepared.dir / "ledger.json", _ledgers(prepared), instead=store.ELSEWHERE)
     records.write_manifest(prepared.dir, manifest)
     return records.read(prepared.dir)
-
-
-def _write_frame(path: Path, frame: pl.DataFrame) -> None:
-    with atomic_write(path, instead=store.ELSEWHERE) as temporary:
-        packed = io.BytesIO()  # polars raises its own error for a full disk
-        frame.write_parquet(packed)
-        temporary.write_bytes(packed.getbuffer())
 
 
 def results(run: records.Run) -> dict[str, Any]:
@@ -179,30 +174,6 @@ def _rows(setting: int, job: Job, single: RunResult) -> pl.DataFrame:
         if values.size
     ]
     return pl.concat(frames).select("setting", "fold", "seed", "round", "metric", "client", "value")
-
-
-# stored name of an offline metric; others keep their own
-_STORED_NAMES = dict(zip(("nDCG@10", "RR@10"), records.OFFLINE, strict=True))
-
-
-def _queries(by_setting: dict[int, list[tuple[Job, RunResult]]]) -> records.Queries:
-    """Values of final rankers; runs with the same queries follow each other, which compresses best."""
-    frames = [
-        pl.DataFrame({"query": single.query_ids, "value": values}).select(
-            pl.lit(setting, pl.Int32).alias("setting"),
-            pl.lit(job.fold, pl.Int32).alias("fold"),
-            pl.lit(job.seed, pl.Int64).alias("seed"),
-            "query",
-            pl.lit(_STORED_NAMES.get(str(metric), str(metric))).alias("metric"),
-            pl.col("value").cast(pl.Float32).fill_nan(None),
-        )
-        for setting, pairs in by_setting.items()
-        for job, single in pairs
-        for metric, values in zip(single.query_metrics, single.query_values, strict=True)
-    ]
-    if not frames:
-        return pl.DataFrame(schema=records.QUERY_SCHEMA)
-    return pl.concat(frames).sort("metric", "setting", "fold", "seed", maintain_order=True)
 
 
 def _rankers(by_setting: dict[int, list[tuple[Job, RunResult]]]) -> dict[str, Any]:

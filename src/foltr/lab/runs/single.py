@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -11,22 +11,11 @@ from foltr.lab.audit.click_guessing import guessing, training
 from foltr.lab.data.catalog import Fold, select
 from foltr.lab.runs.unlearning import run_unlearning
 from foltr.lab.simulation.engines import engine_for
-from foltr.lab.simulation.evaluation import (
-    EVALUATED,
-    NDCG,
-    RR,
-    Progress,
-    RunResult,
-    final_values,
-    means,
-    offline_quality,
-    query_quality,
-    thin,
-)
+from foltr.lab.simulation.evaluation import EVALUATED, Progress, RunResult, offline_quality, thin
 from foltr.lab.simulation.population import Tested, task_of
 from foltr.lab.simulation.rounds import run
 from foltr.lab.spec.setting import Setting
-from foltr.types import Array, Dataset
+from foltr.types import Array
 
 
 def run_setting(setting: Setting, fold: Fold, seed: int, threads: int = 1) -> Iterator[Progress | RunResult]:
@@ -55,14 +44,13 @@ def run_setting(setting: Setting, fold: Fold, seed: int, threads: int = 1) -> It
             stored.append(parameters if progress.personal is None else progress.personal)
         yield Progress(progress.interactions, float(progress.ndcg[-1]))
     at, online = thin(ndcg, max_rr)
-    measured = _quality(setting.ranker, stored, tested, fold.grades)
-    called = tested.names or tuple(str(client) for client in range(len(measured.clients)))
-    clients = np.array(called, dtype=str)[: len(measured.clients)]
+    offline, each = _quality(setting.ranker, stored, tested, fold.grades)
+    called = tested.names or tuple(str(client) for client in range(len(each)))
+    clients = np.array(called, dtype=str)[: len(each)]
     seconds = time.perf_counter() - began
     yield RunResult(
-        at, online, np.array(stops), measured.offline, parameters, interactions, seconds,
-        client_ndcg=measured.clients, clients=clients, **measured.queries,
-    )  # fmt: skip
+        at, online, np.array(stops), offline, parameters, interactions, seconds, client_ndcg=each, clients=clients
+    )
 
 
 def _check_numbers(setting: Setting, parameters: Array, round: int) -> None:
@@ -91,37 +79,21 @@ def _audited(setting: Setting, fold: Fold, seed: int, threads: int) -> Iterator[
         )
 
 
-class _Measured(NamedTuple):
-    """Offline quality of a single run."""
-
-    offline: Array  # [2, evaluations] over all queries, or the mean over clients with rankers of their own
-    clients: Array  # [clients] nDCG@10 at the end, each on its own queries; empty where all share them
-    queries: dict[str, Array]  # `evaluation.final_values`
-
-
-def _quality(ranker: Any, stored: list[Array], tested: Tested, grades: int) -> _Measured:
+def _quality(ranker: Any, stored: list[Array], tested: Tested, grades: int) -> tuple[Array, Array]:
+    """[2, evaluations] over all queries, or over clients with rankers of their own; [clients] nDCG@10 at the end."""
+    personal = stored[0].ndim == 2
+    if not personal:
+        offline = offline_quality(ranker, np.stack(stored), tested.data, grades)
     own = [select(tested.data, pool) for pool in tested.pools] if _differ(tested.pools) else []
-    if stored[0].ndim == 2:
-        return _personal_quality(ranker, stored, own or [tested.data] * len(stored[0]), grades)
-    quality = query_quality(ranker, np.stack(stored), tested.data, grades)
-    clients = [offline_quality(ranker, stored[-1][None], part, grades)[NDCG][0] for part in own]
-    return _Measured(_rows(means(quality)), np.array(clients), final_values([(quality, tested.data.queries)]))
-
-
-def _personal_quality(ranker: Any, stored: list[Array], parts: list[Dataset], grades: int) -> _Measured:
+    if not personal:
+        return offline, np.array([offline_quality(ranker, stored[-1][None], part, grades)[0, 0] for part in own])
+    parts = own or [tested.data] * len(stored[0])
     by_client = [
-        query_quality(ranker, np.stack([models[client] for models in stored]), part, grades)
+        offline_quality(ranker, np.stack([models[client] for models in stored]), part, grades)
         for client, part in enumerate(parts)
     ]
-    each = np.stack([_rows(means(quality)) for quality in by_client])  # [clients, 2, evaluations]
-    at_end = np.array([means(quality)[NDCG][-1] for quality in by_client])
-    queries = final_values([(quality, part.queries) for quality, part in zip(by_client, parts, strict=True)])
-    return _Measured(each.mean(axis=0), at_end, queries)
-
-
-def _rows(values: dict[str, Array]) -> Array:
-    """[2, evaluations] in the order of `records.OFFLINE`."""
-    return np.stack([values[NDCG], values[RR]])
+    each = np.stack(by_client)  # [clients, 2, evaluations]
+    return each.mean(axis=0), each[:, 0, -1]
 
 
 def _differ(pools: list[Array]) -> bool:

@@ -12,17 +12,7 @@ from foltr.federation.schedule import Schedule
 from foltr.lab.data.catalog import Fold
 from foltr.lab.simulation.click_logs import log_engine, log_of, recorder
 from foltr.lab.simulation.engines import engine_for, has_kernels
-from foltr.lab.simulation.evaluation import (
-    EVALUATED,
-    NDCG,
-    RR,
-    Progress,
-    RunResult,
-    final_values,
-    means,
-    offline_quality,
-    query_quality,
-)
+from foltr.lab.simulation.evaluation import EVALUATED, Progress, RunResult, offline_quality
 from foltr.lab.simulation.population import Tested, interactions_in, task_of
 from foltr.lab.simulation.task import Federated, Task, federated, init_parameters, schedule_of
 from foltr.lab.spec.setting import Setting
@@ -68,14 +58,12 @@ def run_unlearning(setting: Setting, fold: Fold, seed: int, threads: int = 1) ->
         done, further = _calibrated(setting, tested, task, threads, every)
     else:
         done, further = _exact(setting, tested, task)
-    quality = query_quality(setting.ranker, done.parameters, tested.data, fold.grades)
-    offline = means(quality)
-    yield Progress(interactions_in(setting), float(offline[NDCG][-1]))
+    offline = offline_quality(setting.ranker, done.parameters, tested.data, fold.grades)
+    yield Progress(interactions_in(setting), float(offline[0, -1]))
     nothing = np.empty(0, dtype=np.int64), np.empty((3, 0))
     yield RunResult(
-        *nothing, done.rounds, np.stack([offline[NDCG], offline[RR]]), done.parameters[-1], interactions_in(setting),
-        time.perf_counter() - began, np.array(list(further.values())), np.array(list(further)),
-        **final_values([(quality, tested.data.queries)]),
+        *nothing, done.rounds, offline, done.parameters[-1], interactions_in(setting), time.perf_counter() - began,
+        np.array(list(further.values())), np.array(list(further)),
     )  # fmt: skip
 
 
@@ -147,7 +135,7 @@ def _shards(task: Task, forget_clients: tuple[int, ...], z: float, num_shards: i
 
 
 def _ndcg(task: Task, tested: Tested, parameters: Array) -> float:
-    return float(offline_quality(task.ranker, parameters[None], tested.data, task.grades)[NDCG][0])
+    return float(offline_quality(task.ranker, parameters[None], tested.data, task.grades)[0, 0])
 
 
 def _costs(cost: Cost) -> dict[str, float]:

@@ -1,11 +1,11 @@
 """The result of a single run, and the offline quality of its rankers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from foltr._kernels.metrics import evaluate_queries
+from foltr._kernels.metrics import evaluate
 from foltr.metrics import DISCOUNT
 from foltr.rankers import Linear
 from foltr.types import Array, Dataset
@@ -13,7 +13,6 @@ from foltr.types import Array, Dataset
 RECORDED = 1000  # rows stored of each online metric, about
 EVALUATED = 100  # offline evaluations of a run, about
 _RANKERS = 32  # evaluated with one matrix product
-NDCG, RR = "nDCG@10", "RR@10"  # metrics of every offline evaluation
 
 
 class RunResult(NamedTuple):
@@ -32,9 +31,6 @@ class RunResult(NamedTuple):
     clients: Array = np.empty(0, dtype=str)  # [clients] names; none where all clients have the same test queries
     points: Array = np.empty((0, 0))  # [names, points] of a picture, in the place of rounds
     point_names: Array = np.empty(0, dtype=str)
-    query_metrics: Array = np.empty(0, dtype=str)  # [metrics] names of the rows of `query_values`
-    query_ids: Array = np.empty(0, dtype=str)  # [queries] of the test part, each once
-    query_values: Array = np.empty((0, 0), dtype=np.float32)  # [metrics, queries] at the end; NaN: nothing relevant
 
 
 class Progress(NamedTuple):
@@ -56,63 +52,14 @@ def thin(ndcg: Array, max_rr: Array) -> tuple[Array, Array]:
     return at, np.stack([*means, so_far])
 
 
-class QueryQuality(NamedTuple):
-    """Offline metrics of rankers on every query of a test set."""
-
-    values: dict[str, Array]  # metric -> [queries, rankers]; 0 where no document is relevant
-    relevant: dict[str, Array]  # metric -> [queries] bool: whether some document is relevant
-
-
-def query_quality(ranker: Any, parameters: Array, test: Dataset, grades: int) -> QueryQuality:
-    """nDCG@10 and RR@10 of rankers [rankers, P] on every query, a block of rankers at a time."""
-    parts = [
-        evaluate_queries(
-            scorer(ranker, parameters[first : first + _RANKERS]),
-            test.features, test.labels, test.offsets, grades=grades,
-        )
-        for first in range(0, len(parameters), _RANKERS)
-    ]  # fmt: skip
-    return QueryQuality(
-        {
-            NDCG: np.concatenate([part.ndcg for part in parts], axis=1),
-            RR: np.concatenate([part.rr for part in parts], axis=1),
-        },
-        dict.fromkeys((NDCG, RR), parts[0].relevant),
-    )
-
-
-def means(quality: QueryQuality) -> dict[str, Array]:
-    """metric -> [rankers] mean over the queries with a relevant document."""
-    return {
-        metric: values.sum(axis=0) / max(int(np.count_nonzero(quality.relevant[metric])), 1)
-        for metric, values in quality.values.items()
-    }
-
-
-def offline_quality(ranker: Any, parameters: Array, test: Dataset, grades: int) -> dict[str, Array]:
-    """metric -> [rankers] mean over the test queries with a relevant document."""
-    return means(query_quality(ranker, parameters, test, grades))
-
-
-def final_values(parts: Sequence[tuple[QueryQuality, Array]]) -> dict[str, Array]:
-    """Fields of `RunResult` about single queries, of the last ranker.
-
-    `parts` holds the quality and the query ids of every client that was tested apart, or of all together. A query that
-    several clients were tested on has the mean of those for whom some document is relevant.
-    """
-    ids, copies = np.unique(np.concatenate([queries for _, queries in parts]), return_inverse=True)
-    names, rows = list(parts[0][0].values), []
-    for name in names:
-        relevant = np.concatenate([quality.relevant[name] for quality, _ in parts])
-        last = np.concatenate([quality.values[name][:, -1] for quality, _ in parts])
-        counted = np.bincount(copies, weights=relevant, minlength=len(ids))
-        sums = np.bincount(copies, weights=last * relevant, minlength=len(ids))
-        rows.append(np.where(counted > 0, sums / np.maximum(counted, 1), np.nan))
-    return {
-        "query_metrics": np.array(names),
-        "query_ids": ids.astype(str),
-        "query_values": np.array(rows, dtype=np.float32),
-    }
+def offline_quality(ranker: Any, parameters: Array, test: Dataset, grades: int) -> Array:
+    """[2, rankers] nDCG@10 and MRR@10 of rankers [rankers, P], a block of them at a time."""
+    parts = []
+    for first in range(0, len(parameters), _RANKERS):
+        block = parameters[first : first + _RANKERS]
+        quality = evaluate(scorer(ranker, block), test.features, test.labels, test.offsets, grades=grades)
+        parts.append(np.stack(quality))
+    return np.concatenate(parts, axis=1)
 
 
 def scorer(ranker: Any, block: Array) -> Callable[[Array], Array]:
