@@ -58,6 +58,9 @@ def main() -> None:
     missing = [name for name in ("recollindex", "groff", "aspell") if shutil.which(name) is None]
     if missing:
         sys.exit(f"{', '.join(missing)} missing: apt-get install recollcmd python3-recoll groff aspell aspell-en")
+    # Recoll's filter for manual pages writes HTML; without that device it indexes empty texts and reports no error
+    if subprocess.run(["groff", "-Thtml"], input=b"", capture_output=True, check=False).returncode:
+        sys.exit("groff has no html device, which Recoll's filter for manual pages needs: apt-get install groff")
     with tempfile.TemporaryDirectory(prefix="foltr-recoll-") as made:
         work = Path(made)
         texts = collect(work / "documents", scale=given.scale, seed=given.seed)
