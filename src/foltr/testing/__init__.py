@@ -5,7 +5,8 @@
     def test_my_aggregator():
         check_aggregator(MyAggregator)
 
-There is one for every slot of `foltr.registry`, and `check_transport`. Parameters of the kind follow the class: `check_ranker(Mine, depth=3)`.
+There is one for every slot of `foltr.registry`, and `check_transport`. Parameters of the kind follow the class:
+`check_ranker(Mine, depth=3)`.
 Every input follows from a fixed seed, so that a failure can be repeated. NumPy only; `check_partition` also needs
 foltr[lab], as partitions do.
 """

@@ -24,7 +24,7 @@ _LARGE = 1_000_000  # bytes; a message of a round with 1,000 clients has 38 kB
 _SILENT, _ABSENT = 4, 99  # a node that sends no reply, and a number that no node has
 
 
-def check_transport(connect: Connect, close: Callable[[Transport], None] = lambda transport: None) -> None:
+def check_transport(connect: Connect, close: Callable[[Transport], None] = lambda _transport: None) -> None:
     """Raises AssertionError with the law that a transport breaks."""
     nodes: dict[int, Respond] = {client: _echo(client) for client in range(_SILENT)}
     nodes[_SILENT] = lambda _message: None
@@ -52,7 +52,7 @@ def _bytes_arrive(transport: Transport) -> None:
 def _stages_do_not_mix(transport: Transport) -> None:
     """A client that was not sent a message sends none."""
     for stage in range(5):
-        requests = {client: b"stage %d" % stage for client in (stage % 4, (stage + 1) % 4)}
+        requests = dict.fromkeys((stage % 4, (stage + 1) % 4), b"stage %d" % stage)
         replies = _exchange(transport, requests)
         expected = {client: b"%d:" % client + request for client, request in requests.items()}
         demand(replies == expected, transport, "one reply to one request, of the clients that were asked", stage=stage)
