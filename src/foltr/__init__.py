@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 # name -> module; imported at first use, so that a client stays light and the command line starts fast
 _PUBLIC: dict[str, str] = {

@@ -90,12 +90,7 @@ def test_five_nodes_learn_one_ranker_from_their_logs(nodes, tmp_path, mode):
     check(done, expected)
     assert not transport.refusals
     for number, node in nodes.items():
-        weights = versions.serving(node.log).current
-        values = versions.values_of(weights, federated.parameter_names())
-        assert values.tolist() == done[-1].parameters.tolist()  # the shared ranker ranks on every node
-        charged = sides(nodes, fed, mode)[number].ledger.counts()  # read from the disk
-        assert sum(charged.values()) == (2 if number == ABSENT else 3)
-        assert {event.mechanism for event in charged} == {"none"}
+        check_node(node, number, fed, mode, done[-1].parameters)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -122,6 +117,18 @@ def test_five_nodes_in_processes_of_their_own_learn_the_same_ranker(nodes, tmp_p
     finally:
         transport.close()
     assert all(child.returncode == 0 for child in transport.children.values())
+    for number in nodes:
+        with foltr_node.open(tmp_path / "nodes" / str(number) / "home") as node:
+            check_node(node, number, fed, mode, done[-1].parameters)
+
+
+def check_node(node, number, fed, mode, parameters):
+    """The shared ranker ranks on this node, and its ledger on the disk has every round that it took part in."""
+    weights = versions.serving(node.log).current
+    assert versions.values_of(weights, federated.parameter_names()).tolist() == parameters.tolist()
+    charged = sides({number: node}, fed, mode)[number].ledger.counts()
+    assert sum(charged.values()) == (2 if number == ABSENT else 3)
+    assert {event.mechanism for event in charged} == {"none"}
 
 
 def check(done, expected):

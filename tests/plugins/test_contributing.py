@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).resolve().parents[2]
-EXAMPLES = sorted((PROJECT / "tests" / "plugins" / "example").glob("*.py"))
+PLUGINS = PROJECT / "tests" / "plugins"
+EXAMPLES = sorted([*(PLUGINS / "example").glob("*.py"), *(PLUGINS / "added").glob("*.py")])
 BLOCKS = re.findall(r"```python\n(.*?)```", (PROJECT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.DOTALL)
 
 
@@ -16,4 +17,4 @@ def test_the_example_is_shown(example):
 
 
 def test_nothing_else_is_shown():
-    assert len(BLOCKS) == len(EXAMPLES) == 7
+    assert len(BLOCKS) == len(EXAMPLES) == 8

@@ -7,6 +7,7 @@ who was missing, and the number of the round is used.
 `publish` sends the ranker after a round to all nodes.
 """
 
+import logging
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -28,6 +29,8 @@ from foltr.secagg.terms import Registry, Terms, guaranteed, most_bytes
 from foltr.secagg.terms import ring_of as ring_of_terms
 from foltr.secagg.two_in_process import agree_on_clients
 from foltr.secagg.two_servers import GroupSums, TwoServers, combine, parts
+
+_LOG = logging.getLogger(__name__)  # numbers of rounds and of nodes, never a message or a parameter
 
 
 class Coordinator(NamedTuple):
@@ -71,6 +74,7 @@ class OneServer(NamedTuple):
         except SecureAggregationError as problem:
             return _no_sum(clients, problem)
         delta = ring.decode(summed.total, ring_of_terms(terms, sizes)) / len(summed.included)
+        _LOG.info("round %d: %d nodes in the sum, %d dropped", round, len(summed.included), len(summed.dropped))
         return RoundSum(delta, np.array(summed.included), dict(summed.dropped))
 
 
@@ -96,6 +100,7 @@ class TwoOperators(NamedTuple):
         included = sorted(client for group in sums.members for client in group)
         total = ring.decode(sums.totals.sum(axis=0, dtype=sums.totals.dtype), ring_of(self.setup))
         missing = {client: refused.get(client, "no contribution") for client in clients if client not in included}
+        _LOG.info("round %d: %d nodes in the sum, %d missing", round, len(included), len(missing))
         return RoundSum(total / len(included), np.array(included), missing)
 
     def _sums(self, arrived: dict[int, bytes], round: int, ranker: bytes) -> tuple[GroupSums, dict[int, str]]:
@@ -142,4 +147,5 @@ def _announce_round(coordinator: Coordinator, model: RoundModel, clients: list[i
 
 
 def _no_sum(clients: list[int], problem: SecureAggregationError) -> RoundSum:
+    _LOG.warning("a round of %d nodes has no sum; the model stays", len(clients))
     return RoundSum(None, np.empty(0, np.int64), dict.fromkeys(clients, f"no sum: {problem}"))

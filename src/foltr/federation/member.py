@@ -8,6 +8,7 @@ node learns from is the caller's: `learn` computes the update from the ranker th
 `client.local_update`; `adopt` takes the shared ranker over.
 """
 
+import logging
 import time
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
@@ -21,6 +22,7 @@ from foltr.privacy.ledger_file import NodeLedger
 from foltr.secagg.two_servers import Pair, two_servers
 from foltr.types import Array
 
+_LOG = logging.getLogger(__name__)  # numbers of rounds and versions only
 Learn: TypeAlias = Callable[
     [Ranker], Array
 ]  # the update [P] of the own log, from this ranker; neither clipped nor noisy
@@ -49,12 +51,14 @@ def respond(side: NodeSide, message: bytes) -> bytes | None:
     announcement, ranker = checked(message, terms=side.member.terms, registry=side.member.registry)
     if announcement.kind == "version":
         side.adopt(ranker)
+        _LOG.info("the shared ranker of version %d ranks", ranker.version)
         return None
     return _take_part(side, announcement.round, ranker, digest_of(announcement.ranker))
 
 
 def _take_part(side: NodeSide, round: int, ranker: Ranker, digest: bytes) -> bytes | None:
     member = side.member
+    _LOG.info("taking part in round %d", round)
     update = side.learn(ranker)
     if side.operators is None:
         participant.join_round(

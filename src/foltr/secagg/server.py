@@ -7,7 +7,7 @@ reason are in the result. Whoever was not asked is not heard. `deadlines.conduct
 
 A client that cannot use a neighbour's key or shares leaves the entry of that neighbour empty in its signed reply: a
 report. Either may be lying, so the one with the most reports for and against it is dropped, then the next; of two with
-one report, the one reported. A liar so costs the round itself and at most one other.
+one report, the one reported. A lying client aborts this round and at most one more.
 
 Differs from the paper: what a bad party sends drops it and not the round. `unmasking` has the last step.
 """

@@ -5,7 +5,8 @@
     def test_my_aggregator():
         check_aggregator(MyAggregator)
 
-There is one for every slot of `foltr.registry`. Parameters of the kind follow the class: `check_ranker(Mine, depth=3)`.
+There is one for every slot of `foltr.registry`, and `check_transport`. Parameters of the kind follow the class:
+`check_ranker(Mine, depth=3)`.
 Every input follows from a fixed seed, so that a failure can be repeated. NumPy only; `check_partition` also needs
 foltr[lab], as partitions do.
 """
@@ -17,10 +18,11 @@ from foltr.testing.learners import check_learner
 from foltr.testing.mechanisms import check_mechanism
 from foltr.testing.partitions import check_partition
 from foltr.testing.rankers import check_ranker
+from foltr.testing.transports import check_transport
 
 __all__ = [
     "check_aggregator", "check_attack", "check_click_model", "check_learner", "check_mechanism", "check_partition",
-    "check_ranker",
+    "check_ranker", "check_transport",
 ]  # fmt: skip
 
 CHECKS = {

@@ -1,6 +1,7 @@
-"""Many single runs at once: processes that share the mapped data, one word from each while it works.
+"""Runs many settings in parallel: worker processes share the memory-mapped data and report progress.
 
-Yields events; whoever listens draws bars. Stopping the listener stops the processes; finished runs are on disk.
+Yields events, from which the caller draws its bars. Closing the generator stops the workers; finished runs stay on
+disk.
 """
 
 import contextlib

@@ -10,6 +10,7 @@ every process that it died and why.
 
 import contextlib
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -25,15 +26,17 @@ import msgspec
 from foltr.errors import FoltrError
 from foltr.node.file_version import reason_of, reason_text
 from foltr.node.index import follower
+from foltr.node.page.server_log import limited_log
 from foltr.node.places import Places
 
+_LOG = logging.getLogger(__name__)
 _FIRST_SECONDS, _LONGEST_SECONDS = 1.0, 300.0  # until a child that died is started again: twice as long each time
 _STEADY_SECONDS = 600.0  # a child that lived so long had not failed for the reason of the one before
 _LAST_WORDS_SECONDS = 5.0  # until what a dead child said has been read
 # what Python, its libraries and the folders of caches need; errors go to the server's standard error
 _ENVIRONMENT = (
     "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME",
-    "PYTHONUTF8", "TMPDIR", "TZ", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "FOLTR_CACHE", "FOLTR_NODE_HOME",
+    "PYTHONUTF8", "TMPDIR", "TZ", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "FOLTR_CACHE", "FOLTR_NODE_HOME", "FOLTR_LOG",
 )  # fmt: skip
 _AGAIN_SECONDS = 10.0  # until indexing is tried again
 _END_SECONDS = 10.0  # until a child that does not end is killed; the index outlives that
@@ -145,6 +148,8 @@ class Following:
         self._deaths = 1 if lifetime >= _STEADY_SECONDS else self._deaths + 1
         self._problem, self.state = reason_text(problem), {}
         delay = min(_LONGEST_SECONDS, _FIRST_SECONDS * 2 ** min(self._deaths - 1, 30))
+        # the reason may name a file: it is in the status, which is this person's, and not in a log
+        _LOG.warning("indexing ended after %.0f s, %d times in a row; again in %.0f s", lifetime, self._deaths, delay)
         self._write(None, again=time.time() + delay)
         threading.Thread(target=self._start_later, args=(self._ended, delay), daemon=True).start()
 
@@ -191,7 +196,9 @@ def main(arguments: str) -> None:
             ended.wait(_AGAIN_SECONDS)
         except Exception as problem:  # the server starts another process, which nothing of this one has confused
             _tell({"error": reason_of(problem)})
-            raise
+            with limited_log():  # without the message, which may name a file
+                _LOG.exception("indexing failed")
+            sys.exit(1)
 
 
 def _wait_for_the_end(ended: threading.Event) -> None:

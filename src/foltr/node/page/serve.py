@@ -1,6 +1,7 @@
 """The server of the page: on loopback only, with indexing in a child process, until Ctrl-C."""
 
 import contextlib
+import logging
 import os
 import socket
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +20,7 @@ from foltr.node.page.peers import SocketOwners, tells_owners
 from foltr.node.page.server_log import limited_log
 from foltr.node.places import Places
 
+_LOG = logging.getLogger(__name__)
 PORT = 8390
 LOOPBACK = {"127.0.0.1": socket.AF_INET, "localhost": socket.AF_INET, "::1": socket.AF_INET6}
 
@@ -66,6 +68,7 @@ def serve(node: Node, announce: Callable[[Serving], None], *, host: str = "127.0
 
         # uvicorn raises a signal again after a shutdown in good order
         with _followed(following), announced(node.places, served), contextlib.suppress(KeyboardInterrupt):
+            _LOG.info("serving on port %d, changes are followed: %s", served.port, follow)
             announce(Serving(served, node.places, end))
             server.run(sockets=[listening])
 

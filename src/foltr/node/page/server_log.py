@@ -1,11 +1,21 @@
 """The log of the server, bounded: what repeats is counted, and an hour has at most a hundred messages.
 
 Whoever may connect can cause messages; without a bound the log fills the disk, or pushes others out of a journal.
+
+A log outlives a deleted history, so it names no query, path, title or click. The message of an exception may quote any
+of them: of exceptions, the type and the lines of code are written, not the message. `FOLTR_LOG` (debug, info, warning,
+error) sets the level of foltr's own messages; libraries write warnings and errors.
 """
 
 import contextlib
 import logging
+import os
+import traceback
 from collections.abc import Iterator
+from types import TracebackType
+from typing import TypeAlias
+
+from foltr.errors import InputError
 
 REPEAT_SECONDS = 60.0  # the same message is written once in this time
 MOST_MESSAGES = 100  # in an hour
@@ -13,7 +23,9 @@ MOST_CHARACTERS = 8_000  # of a message with its traceback
 _HOUR = 3600.0
 _MOST_KINDS = 256  # messages that are told apart
 
+LEVELS = ("debug", "info", "warning", "error")
 _Kind = tuple[str, str, str]
+_Raised: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
 
 class Limit(logging.Filter):
@@ -50,14 +62,31 @@ class Limit(logging.Filter):
 
 
 class Short(logging.Formatter):
+    """Formats a record in at most MOST_CHARACTERS, and exceptions without what their messages quote."""
+
     def format(self, record: logging.LogRecord) -> str:
+        record.exc_text = None  # another handler's traceback, with the message
         text = super().format(record)
+        record.exc_text = None
         return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]} ..."
+
+    def formatException(self, ei: _Raised) -> str:  # noqa: N802 - the name of the standard library
+        lines: list[str] = []
+        problem = ei[1]
+        while problem is not None and len(lines) < MOST_CHARACTERS:
+            frames = traceback.extract_tb(problem.__traceback__)
+            lines += [f"{type(problem).__name__} (its message is left out: it may quote a search or a path)"]
+            lines += [f"  {frame.filename}:{frame.lineno} in {frame.name}" for frame in frames]
+            problem = problem.__cause__ or (None if problem.__suppress_context__ else problem.__context__)
+        return "\n".join(lines)
 
 
 @contextlib.contextmanager
 def limited_log() -> Iterator[None]:
-    """All messages of this process go to standard error, bounded."""
+    """Sends all messages of this process to standard error, bounded."""
+    own = logging.getLogger("foltr")
+    before = own.level
+    own.setLevel(_level())
     handler = logging.StreamHandler()
     handler.addFilter(Limit())
     handler.setFormatter(Short("%(levelname)s: %(message)s"))
@@ -66,6 +95,14 @@ def limited_log() -> Iterator[None]:
         yield
     finally:
         logging.getLogger().removeHandler(handler)
+        own.setLevel(before)
+
+
+def _level() -> int:
+    name = os.environ.get("FOLTR_LOG", "warning").lower()
+    if name not in LEVELS:
+        raise InputError(f"FOLTR_LOG={name[:20]}: no such level; use one of {', '.join(LEVELS)}")
+    return logging.getLevelNamesMapping()[name.upper()]
 
 
 def _kind(record: logging.LogRecord) -> _Kind:

@@ -104,7 +104,7 @@ def tree(commitments: Mapping[int, bytes]) -> list[list[bytes]]:
 def claim_of(
     context: bytes, members: bytes, root: bytes, *, attempt: int, terms: Terms, known: Registry, round: int
 ) -> Claim:
-    """`context`: of the attempt."""
+    """`context` identifies the attempt."""
     digest, stage = sha256(label("draw closed", context, members, root)).digest(), draw_stage("close", attempt)
     everybody, sizes = frozenset(known.clients), sizes_of(terms, known)
     return Claim("the list of commitments", digest, context, round, stage, known, everybody, sizes, terms.failure)
