@@ -124,7 +124,7 @@ def serve(home: str, documents: str) -> None:
     import msgspec
 
     import foltr.node
-    from foltr.node.index.manners import return_memory
+    from foltr.node.index.background import return_memory
     from foltr.node.learning import versions
 
     return_memory()

@@ -1,5 +1,7 @@
 """Features against brute force, BM25 against bm25s, and the index in memory."""
 
+from pathlib import Path
+
 import bm25s
 import brute_force
 import numpy as np
@@ -219,7 +221,7 @@ def test_the_file_name_counts_with_its_ending_and_without():
 
 
 def test_scalings():
-    chosen = [Feature(name, name, "lexical") for name in ("range", "none", "log", "saturating")]
+    chosen = [Feature(name, name, "lexical", len) for name in ("range", "none", "log", "saturating")]
     raw = np.array([[2.0, 5.0, 0.0, 1.0], [4.0, 6.0, np.e - 1, 3.0], [3.0, 7.0, 0.0, 0.0]])
     expected = [[0.0, 5.0, 0.0, 0.5], [1.0, 6.0, 0.1, 0.75], [0.5, 7.0, 0.0, 0.0]]
     np.testing.assert_allclose(scale(raw, chosen), expected)
@@ -232,7 +234,7 @@ def test_wrong_features_and_fields_say_what_there_is():
     with pytest.raises(SpecError, match="2 columns for 1 features"):
         scale(np.zeros((1, 2)), FEATURES[:1])
     with pytest.raises(SpecError, match="scaling='zscore' is unknown; there are range, none"):
-        scale(np.zeros((1, 1)), [Feature("x", "zscore", "lexical")])
+        scale(np.zeros((1, 1)), [Feature("x", "zscore", "lexical", len)])
     with pytest.raises(SpecError, match="unknown features bm26; there are bm25"):
         columns(["bm25", "bm26"])
     with pytest.raises(SpecError, match="unknown fields"):
@@ -275,3 +277,29 @@ def test_other_analyses():
     assert plain.candidates(plain.query_text("the cats")).tolist() == [0]
     german = MemoryIndex({"body": ["die Häuser", "Haus", "die"]}, TextAnalysis(language="german"))
     assert sorted(german.candidates(german.query_text("die Haus")).tolist()) == [0, 1]
+
+
+def test_values_are_those_of_the_code_before_features_had_a_table():
+    """`feature_values.npz` was written by that code. Logarithms and matrix products may round differently on another
+    processor, so the columns with these are compared up to 1e-12; all others to the bit."""
+    with np.load(Path(__file__).with_name("feature_values.npz")) as stored:
+        before = {name: stored[name] for name in stored}
+    raw = np.stack(list(stored_cases()))
+    assert list(before["names"]) == list(NAMES)
+    rounded = [place for place, name in enumerate(NAMES) if name.startswith(("bm25", "ql", "idfcov"))]
+    exact = np.setdiff1d(np.arange(len(NAMES)), rounded)
+    assert raw[..., exact].tobytes() == before["raw"][..., exact].tobytes()
+    np.testing.assert_allclose(raw, before["raw"], rtol=1e-12, atol=0)
+    np.testing.assert_allclose(np.stack(list(map(scale, raw))), before["scaled"], rtol=1e-9, atol=1e-12)
+
+
+def stored_cases():
+    for seed in (1, 2, 3):
+        texts = drawn(seed)
+        draws = stream(seed, purpose="choice").uniform(28).reshape(4, 7) * 100
+        index = MemoryIndex(texts, age_days=draws[0], depth=draws[1])
+        documents = np.array([3, 0, 6, 1, 2])
+        given = index.facts(documents, opened=draws[2, documents], folder_opened=draws[3, documents])
+        for prefix in (False, True):
+            for query in (*QUERIES, texts["title"][3], f"{texts['name'][6]}.pdf"):
+                yield features(index.query_text(query, prefix=prefix), index.tokens(documents), index.collection, given)

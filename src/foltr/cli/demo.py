@@ -103,7 +103,7 @@ def _interactive(chosen: Demo) -> bool:
 def _served(chosen: Demo, temporary: Path) -> "Story":
     """Serves the page while the simulation runs; the story as it was at the end."""
     import foltr.node
-    from foltr.node.index.manners import return_memory
+    from foltr.node.index.background import return_memory
     from foltr.node.page.demo import Story
     from foltr.node.page.serve import serve
 

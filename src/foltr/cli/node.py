@@ -33,7 +33,7 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 @contextmanager
 def opened() -> "Iterator[Node]":
     require("node", "text")
-    from foltr.node.index.manners import return_memory
+    from foltr.node.index.background import return_memory
     from foltr.node.node import open as open_node
 
     return_memory()
@@ -166,7 +166,7 @@ def open_result(
     json_: Json = False,
 ) -> None:
     """Open a result of the last search, and remember the choice. Programs and scripts are only revealed."""
-    from foltr.node.search.opening import open_file
+    from foltr.node.search.desktop import open_file
     from foltr.node.search.snippets import escaped
 
     with opened() as node:

@@ -152,7 +152,7 @@ def show_indexing(node: "Node") -> None:
     """Indexes with a bar on standard error: files a second, time left. Ctrl-C keeps what is done."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from foltr.node.index import manners
+    from foltr.node.index import background
 
     columns = (
         TextColumn("indexing"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[speed]}"),
@@ -160,7 +160,7 @@ def show_indexing(node: "Node") -> None:
     )  # fmt: skip
     with Progress(*columns, console=err, transient=True) as bar:
         task = bar.add_task("", total=None, speed="")
-        manners.lowest_priority()
+        background.lowest_priority()
         for one in node.index():
             speed = f"{one.per_second:,.0f} files/s" if one.per_second else f"{one.done:,} files seen"
             bar.update(task, completed=one.done, total=one.total if one.phase == "index" else None, speed=speed)

@@ -129,7 +129,7 @@ def require_page() -> None:
 @contextmanager
 def _opened() -> "Iterator[Node]":
     require_page()
-    from foltr.node.index.manners import return_memory
+    from foltr.node.index.background import return_memory
     from foltr.node.node import open as open_node
 
     return_memory()

@@ -23,7 +23,7 @@ from foltr.node import roots
 from foltr.node import settings as node_settings
 from foltr.node import status as node_status
 from foltr.node import why as node_why
-from foltr.node.index import files, indexing, layout, manners
+from foltr.node.index import background, files, indexing, layout
 from foltr.node.index.indexing import Progress
 from foltr.node.index.rules import Rules, innermost_root
 from foltr.node.learning import erasure, log_files, memory, transfer, versions
@@ -32,15 +32,14 @@ from foltr.node.learning.memory import NO_OPENINGS
 from foltr.node.learning.transfer import PARTS, Content, Imported
 from foltr.node.learning.versions import Refit, Version
 from foltr.node.places import Places
-from foltr.node.search import listing, pins, ranking, shown
-from foltr.node.search import preview as node_preview
+from foltr.node.search import listing, pins, presentation, ranking
+from foltr.node.search import results as node_results
+from foltr.node.search.desktop import IndexedFile
 from foltr.node.search.listing import Listed
-from foltr.node.search.opening import IndexedFile
-from foltr.node.search.preview import Preview
+from foltr.node.search.presentation import Preview
 from foltr.node.search.ranking import Context
 from foltr.node.search.reader import Reader
-from foltr.node.search.results import Contribution, Results, Row, digest
-from foltr.node.search.shown import Lists, Shown
+from foltr.node.search.results import Contribution, RecentLists, ResultList, Results, Row, digest
 from foltr.node.search.weighing import WeighedOpenings
 from foltr.node.settings import Settings
 from foltr.node.status import Status
@@ -60,7 +59,7 @@ class Node:
         self.problem: str | None = None  # of the settings file: searching goes on, nothing is changed
         self.settings = self._load_settings()
         self._lock = threading.RLock()
-        self._lists = Lists()
+        self._lists = RecentLists()
         self._live: layout.Reader | None = None
         self._reader: Reader | None = None
         self._weigh = WeighedOpenings()
@@ -133,10 +132,10 @@ class Node:
 
     def pause(self) -> None:
         """Nothing is indexed until `resume`, by any process."""
-        manners.pause(self.places)
+        background.pause(self.places)
 
     def resume(self) -> None:
-        manners.resume(self.places)
+        background.resume(self.places)
 
     def why(self, path: str | Path) -> Why:
         """Why a file is, or is not, among the results."""
@@ -178,7 +177,7 @@ class Node:
             page, rows = listing.rows_at(found, slice(offset, offset + limit))
             results = _results(found.context, rows, offset=offset, total=found.total)
             results = results._replace(suggestion=found.ranking.suggestion, corrected=bool(found.ranking.respelt))
-            self._lists.put(shown.shown(results, page, found.ranking, found.context.model))
+            self._lists.put(node_results.result_list(results, page, found.ranking, found.context.model))
             return results
 
     def listed(self, text: str, *, newest_first: bool = False, depth: int = 0) -> Listed | None:
@@ -191,7 +190,7 @@ class Node:
             context = context._replace(depth=max(context.depth, depth))
             return listing.listed(reader, self.log, context, newest_first=newest_first)
 
-    def known_list(self, search: Results | str) -> Shown:
+    def known_list(self, search: Results | str) -> ResultList:
         """A list that was given out, by its id; an error where it is not known any more."""
         with self._lock:
             return self._lists.get(search)
@@ -200,16 +199,16 @@ class Node:
         """The beginning of a row's text with the words of the query marked."""
         with self._lock:
             known = self._lists.get(search)
-            shown.place_of(known, document)
+            node_results.place_of(known, document)
             found = self.listed(known.results.query)
             if found is None:
                 raise InputError("there is no index any more; index again")
-            return node_preview.preview(found, document)
+            return presentation.preview(found.reader.store, found.query, found.ranking, document)
 
     def explain(self, search: Results | str, document: int) -> list[Contribution]:
         """What every feature adds to the score of a row; the points add up to it."""
         with self._lock:
-            return shown.explanation(self._lists.get(search), document)
+            return node_results.explanation(self._lists.get(search), document)
 
     def settle(self, search: Results | str) -> int | None:
         """Logs a list that the person has looked at; its number in the log. An empty list is not logged."""
@@ -218,14 +217,14 @@ class Node:
                 return None
             found = self._lists.get(search)
             if found.impression is None and found.results.rows:
-                found = found._replace(impression=self.log.record(shown.impression(found, time.time())))
+                found = found._replace(impression=self.log.record(node_results.impression(found, time.time())))
                 self._lists.put(found)
             return found.impression
 
     def choose(self, search: Results | str, document: int) -> None:
         """Logs that a document of a list was opened; durable when it returns. Every ten choices weights are fitted."""
         with self._lock:
-            place = shown.place_of(self._lists.get(search), document)
+            place = node_results.place_of(self._lists.get(search), document)
             number = self.settle(search)
             assert number is not None  # the list has this document
             self.choose_place(number, place)
@@ -243,7 +242,7 @@ class Node:
             return memory.split_key(key)[0]
 
     def indexed_file(self, path: str) -> IndexedFile:
-        """A file as the index knows it, for `search.opening`."""
+        """A file as the index knows it, for `search.desktop`."""
         with self.reading() as reader:
             inode = None if reader is None else files.inode_of(reader.store.connection, path)
             return IndexedFile(path, innermost_root(self.settings.roots, path), inode)
@@ -252,7 +251,7 @@ class Node:
         """Withdraws a choice after a quick return; False where there was none."""
         with self._lock:
             found = self._lists.get(search)
-            key = ranking.key_of(shown.document_of(found, document))
+            key = ranking.key_of(node_results.document_of(found, document))
             return found.impression is not None and self.log.take_back(found.impression, key)
 
     def forget_choice(self, query: str, document: int) -> int:

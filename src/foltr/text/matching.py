@@ -17,7 +17,10 @@ With t of the query's T different terms, c_f occurrences in field f, |f| words w
     prefix_title ...   share of the terms that the field has, or of which it has a word that begins with the term
     length             words of all fields; age in days; depth: folders above the file
     opened, folder     how many times likelier than chance the document within its folder, and its folder, are to be
-                       opened next, minus 1 (`node.openings`): local, part of no message
+                       opened next, minus 1 (`node.learning.openings`): local, part of no message
+
+A feature is one entry of FEATURES, with its function above the table; it ranks once weights name it. The brute force of
+`tests/text` computes every feature a second time and fails for one that it does not know.
 
 A term that no document has is not dropped: it has the idf of a term in one document, and one occurrence in p. Scaling:
 `range` by minimum and maximum over the query's candidates, `none` as it is, `log` log(1 + x) / 10, `log1p` log(1 + x),
@@ -25,6 +28,7 @@ which may be negative, `saturating` x / (1 + x). A feature that is not finite co
 """
 
 from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -40,87 +44,153 @@ from foltr.types import Array
 MU = 1000.0
 _LEAST = 1e-6 - 1.0  # of a feature whose logarithm log1p takes
 _TITLE, _BODY, _NAME, _PATH = (FIELDS.index(field) for field in ("title", "body", "name", "path"))
-_SHOWN = (_TITLE, _BODY, _NAME, _PATH)  # fields with features of their own
 
 
-class Feature(NamedTuple):
-    name: str
-    scaling: str  # a key of SCALINGS
-    group: str  # "lexical", "static", "history"
+class Matches:
+    """A query, its candidates, and the values that several features share, each computed once."""
+
+    def __init__(self, query: QueryText, found: Occurrences, collection: Collection, facts: Facts) -> None:
+        self.query, self.found, self.collection, self.facts = query, found, collection, facts
+        self.repeats = np.array([term.repeats for term in query.terms], dtype=np.float64)  # [terms]
+        frequency = np.array([term.document_frequency for term in query.terms], dtype=np.float64)
+        self.idf = idf(collection.documents, frequency)  # [terms]
+        self.words = max(float(collection.lengths.sum()), 1.0)  # of the collection
+        self.mean_lengths = collection.lengths / np.maximum(collection.with_field, 1)  # [fields]
+
+    @cached_property
+    def counts(self) -> Array:
+        """[documents, terms] over all fields."""
+        return self.found.counts.sum(axis=1)
+
+    @cached_property
+    def lengths(self) -> Array:
+        """[documents] over all fields."""
+        return self.found.lengths.sum(axis=1)
+
+    @cached_property
+    def field_frequency(self) -> Array:
+        """[terms, fields]"""
+        frequency = [term.field_frequency for term in self.query.terms]
+        return np.array(frequency, dtype=np.float64).reshape(-1, len(FIELDS))
+
+    @cached_property
+    def has(self) -> Array:
+        """[documents, fields, terms] 1 where the field has the term."""
+        return (self.found.counts > 0).astype(np.float64)
+
+    @cached_property
+    def idf_shares(self) -> Array:
+        """[terms] idf, which adds up to 1."""
+        return self.idf / max(self.idf.sum(), 1e-9)
+
+    @cached_property
+    def coverage(self) -> Array:
+        """[documents, fields] share of the terms."""
+        return self.has.sum(axis=2) / max(len(self.query.terms), 1)
+
+    @cached_property
+    def idf_coverage(self) -> Array:
+        """[documents, fields] share of the terms, weighted by idf."""
+        return self.has @ self.idf_shares
+
+    @cached_property
+    def pairs(self) -> tuple[Array, Array]:
+        """[documents] ordered and unordered proximity."""
+        return occurrences.pairs(self.found, self.query.order)
+
+    @cached_property
+    def phrases(self) -> Array:
+        """[documents, fields]"""
+        return occurrences.phrase(self.found, self.query.order)
+
+    @cached_property
+    def begun(self) -> Array:
+        """[documents, fields] share of the terms that a word of the field begins with."""
+        return self.found.begun.sum(axis=2) / max(self.found.begun.shape[2], 1)
 
 
-FEATURES: tuple[Feature, ...] = (
-    *(Feature(name, "range", "lexical") for name in ("bm25", "bm25_title", "bm25_body", "bm25_name", "bm25_path")),
-    *(Feature(name, "range", "lexical") for name in ("bm25f", "ql")),
-    *(Feature(f"cov_{field}", "none", "lexical") for field in ("title", "body", "name", "path")),
-    *(Feature(f"idfcov_{field}", "none", "lexical") for field in ("title", "body", "name", "path", "any")),
-    *(Feature(name, "none", "lexical") for name in ("ordered", "unordered", "minspan", "phrase_title", "phrase_body")),
-    *(Feature(name, "none", "lexical") for name in ("title_cov_by_q", "title_exact", "name_exact")),
-    *(Feature(f"prefix_{field}", "none", "lexical") for field in ("title", "name", "path")),
-    *(Feature(name, "log", "static") for name in ("length", "age", "depth")),
-    Feature("opened", "log1p", "history"),
-    Feature("folder", "log1p", "history"),
-)
-NAMES = tuple(feature.name for feature in FEATURES)
+def _bm25(m: Matches) -> Array:
+    return bm25(m.counts, m.lengths, m.words / max(m.collection.documents, 1), m.repeats * m.idf)
 
 
-def features(query: QueryText, tokens: Tokens, collection: Collection, facts: Facts) -> Array:
-    """[documents, FEATURES] raw features of the candidates whose words and facts are given."""
-    return of_occurrences(query, occurrences.find(query, tokens, collection.stop_count), collection, facts)
+def _bm25_of(m: Matches, field: int) -> Array:
+    weights = m.repeats * idf(m.collection.with_field[field], m.field_frequency[:, field])
+    return bm25(m.found.counts[:, field], m.found.lengths[:, field], m.mean_lengths[field], weights)
 
 
-def of_occurrences(query: QueryText, found: Occurrences, collection: Collection, facts: Facts) -> Array:
-    """The same where the words were looked through already, such as block by block."""
-    lexical = [*_scores(query, found, collection), *_coverage(query, found, collection), *_proximity(query, found)]
-    rest = [*_names(query, facts), *_prefixes(found), found.lengths.sum(axis=1), facts.age_days, facts.depth]
-    raw = np.stack([*lexical, *rest, facts.opened, facts.folder_opened], axis=1, dtype=np.float64, casting="unsafe")
-    return np.nan_to_num(raw, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
+def _bm25f(m: Matches) -> Array:
+    return bm25f(m.found.counts, m.found.lengths, m.mean_lengths, m.repeats * m.idf)
 
 
-def _scores(query: QueryText, found: Occurrences, collection: Collection) -> list[Array]:
-    repeats = np.array([term.repeats for term in query.terms], dtype=np.float64)
-    frequency = np.array([term.document_frequency for term in query.terms], dtype=np.float64)
-    by_field = np.array([term.field_frequency for term in query.terms], dtype=np.float64).reshape(-1, len(FIELDS))
-    weights = repeats * idf(collection.documents, frequency)
-    means = collection.lengths / np.maximum(collection.with_field, 1)
-    counts, lengths = found.counts.sum(axis=1), found.lengths.sum(axis=1)
-    words = max(float(collection.lengths.sum()), 1.0)
-    one_field = bm25(counts, lengths, words / max(collection.documents, 1), weights)
-    single = [
-        bm25(
-            found.counts[:, field], found.lengths[:, field], means[field],
-            repeats * idf(collection.with_field[field], by_field[:, field]),
-        )
-        for field in _SHOWN
-    ]  # fmt: skip
-    occurring = np.array([max(term.collection_frequency, 1) for term in query.terms], dtype=np.float64)
-    likelihood = np.log((counts + MU * occurring / words) / (lengths[:, None] + MU)) @ repeats
-    return [one_field, *single, bm25f(found.counts, found.lengths, means, weights), likelihood]
+def _query_likelihood(m: Matches) -> Array:
+    occurring = np.array([max(term.collection_frequency, 1) for term in m.query.terms], dtype=np.float64)
+    return np.log((m.counts + MU * occurring / m.words) / (m.lengths[:, None] + MU)) @ m.repeats
 
 
-def _coverage(query: QueryText, found: Occurrences, collection: Collection) -> list[Array]:
-    has = (found.counts > 0).astype(np.float64)  # [documents, fields, terms]
-    frequency = np.array([term.document_frequency for term in query.terms], dtype=np.float64)
-    weights = idf(collection.documents, frequency)
-    weights /= max(weights.sum(), 1e-9)
-    plain = has.sum(axis=2) / max(len(query.terms), 1)
-    weighted = has @ weights
-    return [*plain[:, _SHOWN].T, *weighted[:, _SHOWN].T, has.max(axis=1, initial=0.0) @ weights]
+def _coverage_of(m: Matches, field: int) -> Array:
+    return m.coverage[:, field]
 
 
-def _proximity(query: QueryText, found: Occurrences) -> list[Array]:
-    phrases = occurrences.phrase(found, query.order)
-    asked_for = np.minimum(found.matched[:, _TITLE] / np.maximum(found.lengths[:, _TITLE], 1), 1.0)
-    ordered, unordered = occurrences.pairs(found, query.order)
-    return [ordered, unordered, occurrences.tightness(found), phrases[:, _TITLE], phrases[:, _BODY], asked_for]
+def _idf_coverage_of(m: Matches, field: int) -> Array:
+    return m.idf_coverage[:, field]
 
 
-def _names(query: QueryText, facts: Facts) -> list[Array]:
-    typed = query.folded
-    asked = between_signs(typed)
-    titles = np.array([typed != "" and between_signs(title) == asked for title in facts.titles], dtype=np.float64)
-    names = np.array([_is_name(typed, name) for name in facts.names], dtype=np.float64)
-    return [titles, names]
+def _idf_coverage_of_any(m: Matches) -> Array:
+    return m.has.max(axis=1, initial=0.0) @ m.idf_shares
+
+
+def _ordered(m: Matches) -> Array:
+    return m.pairs[0]
+
+
+def _unordered(m: Matches) -> Array:
+    return m.pairs[1]
+
+
+def _minspan(m: Matches) -> Array:
+    return occurrences.tightness(m.found)
+
+
+def _phrase_in(m: Matches, field: int) -> Array:
+    return m.phrases[:, field]
+
+
+def _title_covered(m: Matches) -> Array:
+    return np.minimum(m.found.matched[:, _TITLE] / np.maximum(m.found.lengths[:, _TITLE], 1), 1.0)
+
+
+def _title_exact(m: Matches) -> Array:
+    typed = m.query.folded
+    query = between_signs(typed)
+    return np.array([typed != "" and between_signs(title) == query for title in m.facts.titles], dtype=np.float64)
+
+
+def _name_exact(m: Matches) -> Array:
+    return np.array([_is_name(m.query.folded, name) for name in m.facts.names], dtype=np.float64)
+
+
+def _prefix_of(m: Matches, field: int) -> Array:
+    return m.begun[:, field]
+
+
+def _length(m: Matches) -> Array:
+    return m.lengths
+
+
+def _age(m: Matches) -> Array:
+    return m.facts.age_days
+
+
+def _depth(m: Matches) -> Array:
+    return m.facts.depth
+
+
+def _opened(m: Matches) -> Array:
+    return m.facts.opened
+
+
+def _folder_opened(m: Matches) -> Array:
+    return m.facts.folder_opened
 
 
 def _is_name(typed: str, name: str) -> bool:
@@ -131,20 +201,74 @@ def _is_name(typed: str, name: str) -> bool:
     return not ending or (ending[0] == "." and " " not in ending)
 
 
-def _prefixes(found: Occurrences) -> list[Array]:
-    share = found.begun.sum(axis=2) / max(found.begun.shape[2], 1)
-    return [share[:, field] for field in (_TITLE, _NAME, _PATH)]
+class Feature(NamedTuple):
+    """A ranking feature: all there is to say about it stands in its entry of FEATURES."""
+
+    name: str
+    scaling: str  # a key of SCALINGS
+    group: str  # "lexical", "static", "history"
+    compute: Callable[[Matches], Array]  # -> [documents] raw values
 
 
-def scale(raw: Array, chosen: Sequence[Feature] = FEATURES) -> Array:
-    """[documents, features] as a ranker sees them; the columns of `raw` are those of `chosen`."""
-    if raw.shape[1] != len(chosen):
-        raise SpecError(f"{raw.shape[1]} columns for {len(chosen)} features; take the columns of the features first")
+FEATURES: tuple[Feature, ...] = (
+    Feature("bm25", "range", "lexical", _bm25),
+    Feature("bm25_title", "range", "lexical", partial(_bm25_of, field=_TITLE)),
+    Feature("bm25_body", "range", "lexical", partial(_bm25_of, field=_BODY)),
+    Feature("bm25_name", "range", "lexical", partial(_bm25_of, field=_NAME)),
+    Feature("bm25_path", "range", "lexical", partial(_bm25_of, field=_PATH)),
+    Feature("bm25f", "range", "lexical", _bm25f),
+    Feature("ql", "range", "lexical", _query_likelihood),
+    Feature("cov_title", "none", "lexical", partial(_coverage_of, field=_TITLE)),
+    Feature("cov_body", "none", "lexical", partial(_coverage_of, field=_BODY)),
+    Feature("cov_name", "none", "lexical", partial(_coverage_of, field=_NAME)),
+    Feature("cov_path", "none", "lexical", partial(_coverage_of, field=_PATH)),
+    Feature("idfcov_title", "none", "lexical", partial(_idf_coverage_of, field=_TITLE)),
+    Feature("idfcov_body", "none", "lexical", partial(_idf_coverage_of, field=_BODY)),
+    Feature("idfcov_name", "none", "lexical", partial(_idf_coverage_of, field=_NAME)),
+    Feature("idfcov_path", "none", "lexical", partial(_idf_coverage_of, field=_PATH)),
+    Feature("idfcov_any", "none", "lexical", _idf_coverage_of_any),
+    Feature("ordered", "none", "lexical", _ordered),
+    Feature("unordered", "none", "lexical", _unordered),
+    Feature("minspan", "none", "lexical", _minspan),
+    Feature("phrase_title", "none", "lexical", partial(_phrase_in, field=_TITLE)),
+    Feature("phrase_body", "none", "lexical", partial(_phrase_in, field=_BODY)),
+    Feature("title_cov_by_q", "none", "lexical", _title_covered),
+    Feature("title_exact", "none", "lexical", _title_exact),
+    Feature("name_exact", "none", "lexical", _name_exact),
+    Feature("prefix_title", "none", "lexical", partial(_prefix_of, field=_TITLE)),
+    Feature("prefix_name", "none", "lexical", partial(_prefix_of, field=_NAME)),
+    Feature("prefix_path", "none", "lexical", partial(_prefix_of, field=_PATH)),
+    Feature("length", "log", "static", _length),
+    Feature("age", "log", "static", _age),
+    Feature("depth", "log", "static", _depth),
+    Feature("opened", "log1p", "history", _opened),
+    Feature("folder", "log1p", "history", _folder_opened),
+)
+NAMES = tuple(feature.name for feature in FEATURES)
+
+
+def features(query: QueryText, tokens: Tokens, collection: Collection, facts: Facts) -> Array:
+    """[documents, FEATURES] raw features of the candidates whose words and facts are given."""
+    return of_occurrences(query, occurrences.find(query, tokens, collection.stop_count), collection, facts)
+
+
+def of_occurrences(query: QueryText, found: Occurrences, collection: Collection, facts: Facts) -> Array:
+    """[documents, FEATURES] raw features where the occurrences were found already, such as block by block."""
+    matches = Matches(query, found, collection, facts)
+    columns = [feature.compute(matches) for feature in FEATURES]
+    raw = np.stack(columns, axis=1, dtype=np.float64, casting="unsafe")
+    return np.nan_to_num(raw, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def scale(raw: Array, selected: Sequence[Feature] = FEATURES) -> Array:
+    """[documents, features] as a ranker sees them; the columns of `raw` are those of `selected`."""
+    if raw.shape[1] != len(selected):
+        raise SpecError(f"{raw.shape[1]} columns for {len(selected)} features; take the columns of the features first")
     if not len(raw):
         return raw.copy()
     scaled = raw.astype(np.float64, copy=True)
-    for scaling in {feature.scaling for feature in chosen}:
-        here = [place for place, feature in enumerate(chosen) if feature.scaling == scaling]
+    for scaling in {feature.scaling for feature in selected}:
+        here = [place for place, feature in enumerate(selected) if feature.scaling == scaling]
         scaled[:, here] = _scaling(scaling)(scaled[:, here])
     return scaled
 

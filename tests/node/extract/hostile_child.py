@@ -19,8 +19,7 @@ import struct
 from pathlib import Path
 
 from foltr.node.extract import worker
-from foltr.node.extract.frames import frame
-from foltr.node.extract.records import ExtractedDocument, Reply
+from foltr.node.extract.records import ExtractedDocument, Reply, frame
 
 CALLS = {  # numbers of calls that libc has no function for, on x86_64 and aarch64
     "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240), "tkill": (200, 130), "tgkill": (234, 131),
@@ -256,9 +255,9 @@ def main(descriptor, settings):
     """Serves as the worker does; "without" in the settings names a protection that this system is made to lack."""
     at = json.loads(Path(settings).read_text())
     if at["without"] == "Landlock":
-        from foltr.node.extract import landlock
+        from foltr.node.extract import confine
 
-        landlock.restrict = lambda _: 0
+        confine.restrict_with_landlock = lambda _: 0
     elif at["without"] == "the filter":
         from foltr.node.extract import confine
 

@@ -14,8 +14,7 @@ from sample_files import bodies, mbox, plain_message
 from foltr.errors import FoltrError, InputError
 from foltr.node.extract import Extractor, Failure, Limits, child
 from foltr.node.extract.child import Child, Task
-from foltr.node.extract.frames import Frames, FrameTooLong, frame
-from foltr.node.extract.records import Start
+from foltr.node.extract.records import Frames, FrameTooLong, Start, frame
 
 
 @pytest.fixture

@@ -23,8 +23,7 @@ HOSTILE = """
 import sys; sys.path[:] = sys.argv[2:]
 import os, struct, msgspec
 from foltr.node.extract import worker
-from foltr.node.extract.frames import frame
-from foltr.node.extract.records import ExtractedDocument, Failure, Reply
+from foltr.node.extract.records import ExtractedDocument, Failure, Reply, frame
 serve, encode = worker._serve, msgspec.msgpack.encode
 def taken_over(channel, request, file, start):
     if b"evil" in request.name:

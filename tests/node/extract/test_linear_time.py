@@ -9,7 +9,7 @@ import pytest
 from hostile_texts import TEXTS
 from sample_files import OFFICE, WORD, zipped
 
-from foltr.node.extract import html, mail, man, office, plain, secrets
+from foltr.node.extract import mail, man, markup, office, plain, secrets
 from foltr.node.extract.formats import HEAD, kind_of
 from foltr.node.extract.records import Limits, Refused
 from foltr.node.learning import memory
@@ -63,8 +63,8 @@ STAGES = {
     "notebook": as_bytes(lambda data: plain.text_document(data, "code", "a.ipynb", LIMITS)),
     "man": as_bytes(lambda data: man.man_document(b".TH a\n" + data, LIMITS)),
     "mdoc": as_bytes(lambda data: man.man_document(b".Dt a\n.Nm\n.de x\n" + data, LIMITS)),
-    "html": as_bytes(lambda data: html.html_document(data, LIMITS)),
-    "title of a page": as_bytes(lambda data: html.html_document(b"<title>" + data, LIMITS)),
+    "html": as_bytes(lambda data: markup.html_document(data, LIMITS)),
+    "title of a page": as_bytes(lambda data: markup.html_document(b"<title>" + data, LIMITS)),
     "mail": mail_with(b"Subject: a\n\n"),
     "subject": mail_with(b"Subject: "),
     "kind of a mail": mail_with(b"Content-Type: "),

@@ -12,7 +12,7 @@ from test_index_statistics import assert_exact
 
 from foltr.errors import StorageError
 from foltr.node import places as node_places
-from foltr.node.index import indexing, layout, manners
+from foltr.node.index import background, indexing, layout
 from foltr.node.index.layout import Reader
 from foltr.node.index.rules import Rules
 from foltr.node.settings import Settings
@@ -298,14 +298,14 @@ def test_pausing_stops_between_batches_and_nothing_is_lost(tmp_path):
     for progress in indexing.index(places, settings):
         phases.append(progress.phase)
         if progress.phase == "index":
-            manners.pause(places)
+            background.pause(places)
     assert phases[-1] == "paused"
     reader = Reader(places)
     states = reader.store.states()
     assert states["waiting"] > 0
     assert states["waiting"] + states["indexed"] == 1200
     assert [one.phase for one in indexing.index(places, settings)] == ["paused"]
-    manners.resume(places)
+    background.resume(places)
     assert run(places, settings)[-1].phase == "done"
     assert reader.store.states()["indexed"] == 1200
     reader.close()

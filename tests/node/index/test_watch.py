@@ -8,7 +8,7 @@ import pytest
 
 from foltr.node import places as node_places
 from foltr.node import settings as node_settings
-from foltr.node.index import manners, watch
+from foltr.node.index import background, watch
 from foltr.node.index.indexing import Progress
 from foltr.node.index.layout import Reader
 from foltr.node.index.watch import Status
@@ -118,11 +118,11 @@ def test_too_many_folders_are_scanned_again_and_the_status_says_so(node):
 
 def test_a_paused_node_waits_and_goes_on_afterwards(node):
     places, root = node
-    manners.pause(places)
+    background.pause(places)
     records = watch.follow(places, threading.Event(), rescan_seconds=0.01)
     assert next(records).phase == "paused"
     (root / "a.txt").write_text("apple")
-    manners.resume(places)
+    background.resume(places)
     until(records, lambda record: isinstance(record, Progress) and titles(places, "apple") == {"a.txt"})
     records.close()
 
@@ -139,14 +139,14 @@ def test_power_supplies(tmp_path):
         for file, text in files.items():
             (tmp_path / name / file).write_text(text + "\n")
 
-    assert not manners.on_battery(tmp_path)
+    assert not background.on_battery(tmp_path)
     supply("hidpp_battery_0", type="Battery", scope="Device", status="Discharging")  # of a mouse
-    assert not manners.on_battery(tmp_path)
+    assert not background.on_battery(tmp_path)
     supply("BAT0", type="Battery", status="Discharging")
-    assert manners.on_battery(tmp_path)
+    assert background.on_battery(tmp_path)
     supply("AC", type="Mains", online="1")
-    assert not manners.on_battery(tmp_path)
+    assert not background.on_battery(tmp_path)
     places = node_places.create(node_places.find(tmp_path / "home"))
     supply("AC", type="Mains", online="0")
-    assert manners.hold_reason(places, Settings(), tmp_path) == "on battery"
-    assert manners.hold_reason(places, Settings(on_battery=True), tmp_path) is None
+    assert background.hold_reason(places, Settings(), tmp_path) == "on battery"
+    assert background.hold_reason(places, Settings(on_battery=True), tmp_path) is None

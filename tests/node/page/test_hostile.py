@@ -96,7 +96,7 @@ def test_a_document_is_opened(browser_client, opened, library):
     ["/etc/passwd", "../../etc/passwd", "file:///etc/passwd", "0", "-1", "999999999", "9" * 40, "1;xdg-open", "٣", ""],
 )
 def test_nothing_outside_the_list_is_opened(browser_client, node, value, monkeypatch):
-    monkeypatch.setattr("foltr.node.search.opening._launch", lambda arguments: pytest.fail(f"opened {arguments}"))
+    monkeypatch.setattr("foltr.node.search.desktop._launch", lambda arguments: pytest.fail(f"opened {arguments}"))
     text = browser_client.get("/", params={"q": "hostile"}).text
     for field in ("open", "folder"):
         answer = browser_client.post("/act", data={**form_of(text), field: value})
@@ -105,7 +105,7 @@ def test_nothing_outside_the_list_is_opened(browser_client, node, value, monkeyp
 
 
 def test_a_document_that_another_list_shows_is_not_opened(browser_client, node, monkeypatch):
-    monkeypatch.setattr("foltr.node.search.opening._launch", lambda arguments: pytest.fail(f"opened {arguments}"))
+    monkeypatch.setattr("foltr.node.search.desktop._launch", lambda arguments: pytest.fail(f"opened {arguments}"))
     other = numbers(browser_client.get("/", params={"q": "json"}).text)[0]
     text = browser_client.get("/", params={"q": "minutes"}).text
     assert browser_client.post("/act", data={**form_of(text), "open": other}).status_code == 400

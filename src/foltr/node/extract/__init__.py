@@ -1,12 +1,12 @@
 """Text out of files, in child processes with limits: `Extractor().extract(paths)`.
 
-records            what comes back, limits, messages
-pool child frames  the parent: children that are killed when late, one child, messages on a socket
+records            extracted documents, limits, messages on a socket
+pool child         the parent: children that are killed when late, one child
 keeper files       opens files, passes their descriptors to a child, checks and closes them; reading them
 worker documents   the child; the kind of a file decides about the extractor
-confine landlock   what the child gives up before it reads a file
+confine            rights that the child gives up before it reads a file: seccomp, Landlock, resource limits
 formats            the kind of a file, from its name and its first bytes
-plain html man pdf office mail   one family of formats each; unpack and markup read zip, gzip and XML within limits
+plain markup man pdf office mail   one family of formats each; unpack reads zip and gzip within limits
 secrets            texts that are not indexed
 
 A file ends as `Extracted`, or as `Failure` with a state: "skipped" (binary, too large, encrypted, a secret), "failed"

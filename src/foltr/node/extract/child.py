@@ -18,18 +18,20 @@ from typing import Generic, NamedTuple, TypeVar
 import msgspec
 
 from foltr.node.extract.formats import KINDS
-from foltr.node.extract.frames import Frames, FrameTooLong, frame
 from foltr.node.extract.keeper import Keeper
 from foltr.node.extract.plain import clean
 from foltr.node.extract.records import (
     Extracted,
     ExtractedDocument,
     Failure,
+    Frames,
+    FrameTooLong,
     Limits,
     Protections,
     Ready,
     Reply,
     Start,
+    frame,
 )
 
 AnyPath = TypeVar("AnyPath", str, bytes, os.PathLike[str])

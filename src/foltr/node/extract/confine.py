@@ -6,6 +6,10 @@ socket. A system that lacks a part of this goes on without it; `confine` returns
 The filter of system calls (seccomp) allows by name. It was made by tracing Python, libc, PDFium and Lexbor after all
 imports; a call that a later version adds fails with an error, which costs one file. `ioctl` and `fcntl` are not among
 the names at all. Numbers are compared in all 64 bits.
+
+Landlock (Linux 5.13 and later) stands behind the filter and holds where a call that opens files should pass the filter
+by mistake. Its rule set names every right to open, connect and signal that the kernel knows, and grants none.
+Descriptors that are open already stay usable.
 """
 
 import contextlib
@@ -18,7 +22,6 @@ import sys
 from functools import cache
 from typing import NamedTuple
 
-from foltr.node.extract import landlock
 from foltr.node.extract.records import Protections
 
 _SET_NO_NEW_PRIVILEGES = 38  # of prctl
@@ -54,6 +57,13 @@ NUMBERS = {
 _ALL = 0xFFFFFFFFFFFFFFFF
 _NOT_EXECUTABLE = _ALL ^ 0b11  # of a protection: nothing but PROT_READ and PROT_WRITE
 _NO_FILE = _ALL ^ 0x124010  # of mmap's flags: MAP_FIXED, MAP_NORESERVE, MAP_STACK, MAP_FIXED_NOREPLACE may be set
+
+# of Landlock; the numbers of its calls are those of every architecture
+_CREATE_RULESET, _RESTRICT_SELF = 444, 446
+_ASK_VERSION = 1  # flag: return the version of the interface instead of a rule set
+_FILE_RIGHTS = {1: (1 << 13) - 1, 2: 1 << 13, 3: 1 << 14, 5: 1 << 15}  # added by version: all, refer, truncate, ioctl
+_TCP_RIGHTS = {4: 0b11}  # bind, connect
+_SCOPES = {6: 0b11}  # abstract Unix sockets and signals of processes outside
 
 
 class Condition(NamedTuple):
@@ -137,7 +147,7 @@ def _confine_linux(libc: ctypes.CDLL, machine: str) -> Protections:
         libc.syscall(_IOPRIO_SET[machine], 1, 0, _IDLE)
         header = struct.pack("=Ii", _CAPABILITY_VERSION, 0)
         capabilities = libc.syscall(_CAPSET[machine], header, bytes(24)) == 0  # matters where root indexes
-    version = landlock.restrict(libc)
+    version = restrict_with_landlock(libc)
     return Protections(_filter_calls(libc, machine), version, capabilities)
 
 
@@ -190,3 +200,26 @@ def _allow(number: int, required: tuple[Condition, ...]) -> list[bytes]:
 
 def _instruction(code: int, value: int, *, skip_then: int = 0, skip_else: int = 0) -> bytes:
     return struct.pack("=HBBI", code, skip_then, skip_else, value)
+
+
+def restrict_with_landlock(libc: ctypes.CDLL) -> int:
+    """Takes every right from this process, for good; returns the version of Landlock, 0 where there is none.
+
+    Needs no_new_privs.
+    """
+    version = libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ASK_VERSION)
+    if version < 1:
+        return 0
+    attributes = struct.pack("=QQQ", *(_up_to(version, bits) for bits in (_FILE_RIGHTS, _TCP_RIGHTS, _SCOPES)))
+    size = 8 if version < 4 else 16 if version < 6 else 24  # an older kernel refuses fields that it does not know
+    ruleset = libc.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(size), 0)
+    if ruleset < 0:
+        return 0
+    restricted = libc.syscall(_RESTRICT_SELF, ruleset, 0) == 0
+    os.close(ruleset)
+    return version if restricted else 0
+
+
+def _up_to(version: int, bits: dict[int, int]) -> int:
+    """All bits that a version of the interface knows."""
+    return sum(added for since, added in bits.items() if since <= version)

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from foltr.node.extract.files import ReceivedFile, read_all
 from foltr.node.extract.formats import BINARY, HEAD, binary_reason, kind_of
-from foltr.node.extract.html import html_document
 from foltr.node.extract.mail import mail_document, mbox_messages, message_id
 from foltr.node.extract.man import man_document
+from foltr.node.extract.markup import html_document
 from foltr.node.extract.office import READERS, flat_odt_document
 from foltr.node.extract.pdf import pdf_document
 from foltr.node.extract.plain import clean, one_line, text_document

@@ -16,8 +16,7 @@ from queue import SimpleQueue
 import msgspec
 
 from foltr.node.extract.files import OpenedFile, check_unchanged, open_regular, refused
-from foltr.node.extract.frames import frame
-from foltr.node.extract.records import Failure, Refused, Request
+from foltr.node.extract.records import Failure, Refused, Request, frame
 
 _SEND_AFTER = 0.05  # seconds that a file which is open waits for the next ones to be opened
 

@@ -15,7 +15,7 @@ from email.parser import BytesParser
 from email.policy import Compat32
 
 from foltr.node.extract.files import ReceivedFile
-from foltr.node.extract.html import decoded_page, html_text
+from foltr.node.extract.markup import decoded_page, html_text
 from foltr.node.extract.plain import clean, decode, one_line
 from foltr.node.extract.records import ExtractedDocument, Limits
 

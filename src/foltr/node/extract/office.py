@@ -4,8 +4,7 @@ import posixpath
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from foltr.node.extract.html import decoded_page, html_text
-from foltr.node.extract.markup import Enough, metadata, parse_xml
+from foltr.node.extract.markup import Enough, decoded_page, html_text, metadata, parse_xml
 from foltr.node.extract.plain import clean, one_line
 from foltr.node.extract.records import ExtractedDocument, Limits, Refused
 from foltr.node.extract.unpack import Archive
@@ -14,7 +13,7 @@ _NOTES = ("word/footnotes.xml", "word/endnotes.xml", "word/comments.xml")
 _TITLE_STYLES = ("title", "heading1", "titel", "titre", "berschrift1", "titre1")
 
 
-class Vocabulary(NamedTuple):
+class ElementNames(NamedTuple):
     """What the elements of an office format mean."""
 
     texts: frozenset[str]  # hold text
@@ -23,13 +22,13 @@ class Vocabulary(NamedTuple):
     hidden: frozenset[str]  # left out with all they hold
 
 
-_DOCX = Vocabulary(
+_DOCX = ElementNames(
     texts=frozenset(("t",)),
     lines=frozenset(("p",)),
     spaces=frozenset(("tab", "br", "cr")),
     hidden=frozenset(("Fallback",)),  # the same text again, for old programs
 )
-_ODT = Vocabulary(
+_ODT = ElementNames(
     texts=frozenset(("p", "h")),
     lines=frozenset(("p", "h")),
     spaces=frozenset(("s", "tab", "line-break")),
@@ -86,9 +85,9 @@ def epub_document(data: bytes, limits: Limits) -> ExtractedDocument:
     return ExtractedDocument(one_line(metadata(xml, limits).get("title", "")), "\n".join(chapters), "epub")
 
 
-def _paragraphs(xml: bytes, vocabulary: Vocabulary, limits: Limits) -> tuple[str, str]:
+def _paragraphs(xml: bytes, elements: ElementNames, limits: Limits) -> tuple[str, str]:
     """The first title or heading, and the text, one paragraph a line."""
-    reader = _Paragraphs(vocabulary, limits.characters)
+    reader = _Paragraphs(elements, limits.characters)
     parse_xml(xml, reader, limits)
     return clean(reader.heading), clean("".join(reader.pieces))
 
@@ -96,10 +95,10 @@ def _paragraphs(xml: bytes, vocabulary: Vocabulary, limits: Limits) -> tuple[str
 class _Paragraphs:
     """Collects the text of an office document."""
 
-    def __init__(self, vocabulary: Vocabulary, characters: int) -> None:
+    def __init__(self, elements: ElementNames, characters: int) -> None:
         self.pieces: list[str] = []
         self.heading = ""
-        self._vocabulary = vocabulary
+        self._elements = elements
         self._left = characters
         self._inside = 0  # elements that hold text, around what is read
         self._hidden = 0
@@ -107,19 +106,19 @@ class _Paragraphs:
         self._is_title = False
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        self._inside += name in self._vocabulary.texts
-        self._hidden += name in self._vocabulary.hidden
-        if name in self._vocabulary.lines:
+        self._inside += name in self._elements.texts
+        self._hidden += name in self._elements.hidden
+        if name in self._elements.lines:
             self._paragraph, self._is_title = len(self.pieces), name == "h"
         elif name == "pStyle":
             self._is_title = attributes.get("val", "").lower().replace(" ", "").strip("ü") in _TITLE_STYLES
-        elif name in self._vocabulary.spaces:
+        elif name in self._elements.spaces:
             self.pieces.append(" ")
 
     def end(self, name: str) -> None:
-        self._inside -= name in self._vocabulary.texts
-        self._hidden -= name in self._vocabulary.hidden
-        if name in self._vocabulary.lines:
+        self._inside -= name in self._elements.texts
+        self._hidden -= name in self._elements.hidden
+        if name in self._elements.lines:
             if self._is_title and not self.heading:
                 self.heading = "".join(self.pieces[self._paragraph :])
             self.pieces.append("\n")

@@ -1,10 +1,13 @@
-"""What extraction returns, its limits, and the messages between the pool and its child processes.
+"""Records that extraction returns, its limits, and the messages between the pool and its child processes.
 
 A name is bytes on the wire, because names of files need not be valid Unicode. Lengths in `Limits` are characters of
 text or bytes of files, as the names say. A child may have been taken over by a file, so its messages are bounded while
-they are decoded (`Meta`); what depends on `Limits` is checked in `child`.
+they are decoded (`Meta`); what depends on `Limits` is checked in `child`. On the socket a message is a
+frame: four bytes of length, then that many bytes.
 """
 
+import struct
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 import msgspec
@@ -14,6 +17,7 @@ MOST_DOCUMENTS = 4_000  # in one reply
 Short = Annotated[str, msgspec.Meta(max_length=4_000)]
 Reason = Annotated[str, msgspec.Meta(max_length=1_000)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 50)]
+_LENGTH = struct.Struct("<I")
 
 
 class ExtractedDocument(msgspec.Struct, array_like=True):
@@ -118,3 +122,37 @@ class Refused(Exception):
     def __init__(self, state: State, reason: str) -> None:
         super().__init__(reason)
         self.failure = Failure(state, reason)
+
+
+class FrameTooLong(Exception):
+    """A frame announces more bytes than its reader allows."""
+
+
+def frame(message: bytes) -> bytes:
+    """A message as it is sent: four bytes of length, then the message."""
+    return _LENGTH.pack(len(message)) + message
+
+
+class Frames:
+    """Cuts the bytes of a stream socket into messages, whatever the sizes of the pieces that arrive."""
+
+    def __init__(self, longest: int) -> None:
+        self._longest = longest
+        self._pending = bytearray()
+
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        self._pending += piece
+        start = 0
+        try:
+            while len(self._pending) - start >= _LENGTH.size:
+                (length,) = _LENGTH.unpack_from(self._pending, start)
+                if length > self._longest:
+                    raise FrameTooLong(f"a message of {length} bytes, where {self._longest} are allowed")
+                end = start + _LENGTH.size + length
+                if end > len(self._pending):
+                    return
+                message = bytes(self._pending[start + _LENGTH.size : end])
+                start = end
+                yield message
+        finally:
+            del self._pending[:start]

@@ -16,9 +16,19 @@ import msgspec
 from foltr.node.extract.confine import allow_seconds, confine, resident_memory
 from foltr.node.extract.documents import cleaned, documents_of
 from foltr.node.extract.files import received_file, refused
-from foltr.node.extract.frames import Frames, frame
 from foltr.node.extract.plain import load_encodings
-from foltr.node.extract.records import ExtractedDocument, Failure, Limits, Ready, Refused, Reply, Request, Start
+from foltr.node.extract.records import (
+    ExtractedDocument,
+    Failure,
+    Frames,
+    Limits,
+    Ready,
+    Refused,
+    Reply,
+    Request,
+    Start,
+    frame,
+)
 
 _CHUNK = 1_000_000  # characters of a mailbox that are sent at once
 _LONGEST_REQUEST = 1 << 16

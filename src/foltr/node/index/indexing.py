@@ -19,7 +19,7 @@ from foltr.errors import FoltrError
 from foltr.node.extract import Extracted, Extractor, Failure
 from foltr.node.extract import Limits as ExtractionLimits
 from foltr.node.file_version import bounded_size, bounded_time, reason_of
-from foltr.node.index import files, layout, manners
+from foltr.node.index import background, files, layout
 from foltr.node.index.candidates import Candidates
 from foltr.node.index.rules import Rules
 from foltr.node.index.scan import scan, scan_folders
@@ -109,7 +109,7 @@ class Indexer:
                     self._update_candidates()
                     last_update = time.monotonic()
                 yield _progress(done, len(waiting), start)
-                held = manners.hold_reason(self.places, self.settings)
+                held = background.hold_reason(self.places, self.settings)
                 if held:
                     break
         batch.write(self.writer)
@@ -211,7 +211,7 @@ def indexer(places: Places, settings: Settings) -> Iterator[Indexer]:
 def index(places: Places, settings: Settings) -> Iterator[Progress]:
     """Brings the index up to date with the files under the roots."""
     create(places)
-    held = manners.hold_reason(places, settings)
+    held = background.hold_reason(places, settings)
     if held:
         yield Progress(held, 0, 0, 0.0, None)
         return

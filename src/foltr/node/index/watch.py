@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from foltr.node import settings as node_settings
-from foltr.node.index import manners
+from foltr.node.index import background
 from foltr.node.index.indexing import Indexer, Progress, indexer
 from foltr.node.index.rules import IGNORE_FILES
 from foltr.node.places import Places
@@ -79,7 +79,7 @@ class _Follower:
 
     def _index(self) -> Iterator[Progress]:
         """Indexes what changed, unless indexing is to wait."""
-        held = manners.hold_reason(self._indexer.places, self._indexer.settings)
+        held = background.hold_reason(self._indexer.places, self._indexer.settings)
         if held:
             yield Progress(held, 0, 0, 0.0, None)
             return

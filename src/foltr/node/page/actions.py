@@ -9,8 +9,9 @@ from starlette.concurrency import run_in_threadpool
 from foltr.errors import InputError
 from foltr.node.node import Node
 from foltr.node.page.search import ROWS, asked_of, known_list, number_of
-from foltr.node.search import opening, pins, ranking, shown
+from foltr.node.search import desktop, pins, ranking
 from foltr.node.search.pins import Kind
+from foltr.node.search.results import document_of
 from foltr.node.search.snippets import printable
 
 MESSAGES = {
@@ -44,7 +45,7 @@ def act(node: Node, form: dict[str, str]) -> Done:
     action = named[0][0]
     asked = asked_of(form.get("q", ""), form.get("sort", ""), number_of(form.get("n", "")) or ROWS)
     results = known_list(node, form.get("search_id", ""), asked)
-    document = shown.document_of(node.known_list(results), number)
+    document = document_of(node.known_list(results), number)
     if action in ("open", "folder"):
         return _opened(node, results.search_id, number, document.path, action, form.get("returned", ""))
     if action == "forget":
@@ -65,9 +66,9 @@ def _opened(node: Node, search_id: str, number: int, path: str, action: str, ret
     name, file = printable(PurePath(path).name), node.indexed_file(path)
     try:
         if action == "folder":
-            opening.show_folder(file)
+            desktop.show_folder(file)
             return Done("folder", f"Opened the folder of {name}.")
-        reason = opening.open_file(file)
+        reason = desktop.open_file(file)
     except InputError:  # nothing was opened, so that there is nothing to remember
         node.take_back(search_id, number)
         raise

@@ -36,7 +36,7 @@ from foltr.node.page.demo import Story
 from foltr.node.page.following import Following
 from foltr.node.page.search import Integer, asked_of, known_list
 from foltr.node.page.security import Guard, Site, form_token, form_token_is_right
-from foltr.node.search import shown
+from foltr.node.search.results import document_of
 from foltr.node.search.snippets import escaped
 
 STATIC = Path(__file__).with_name("static")
@@ -190,7 +190,7 @@ def _add_search(app: FastAPI, page: Page) -> None:
         found = node.preview(results, document)
         lines = [search.marked(line.text, line.highlights) for line in found.lines]
         return page.render(
-            _part(request, "preview"), document=shown.document_of(node.known_list(results), document),
+            _part(request, "preview"), document=document_of(node.known_list(results), document),
             text=Markup("\n").join(lines), complete=found.complete, q=results.query,
         )  # fmt: skip
 

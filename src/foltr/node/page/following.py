@@ -177,10 +177,10 @@ def _ending(code: int, last_words: str) -> str:
 
 def main(arguments: str) -> None:
     """Indexes, then follows changes, until standard input is closed."""
-    from foltr.node.index import manners
+    from foltr.node.index import background
     from foltr.node.index.watch import follow
 
-    manners.lowest_priority()
+    background.lowest_priority()
     os.umask(0o077)  # tantivy merges files in threads of its own, also after the last commit
     places = Places(**{name: Path(value) for name, value in msgspec.json.decode(arguments).items()})
     ended = threading.Event()

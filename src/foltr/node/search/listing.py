@@ -11,10 +11,10 @@ from foltr.node.search import pins, presentation, ranking
 from foltr.node.search import query as language
 from foltr.node.search.pins import Pins
 from foltr.node.search.query import Query
-from foltr.node.search.ranking import Context, Page, Ranking
+from foltr.node.search.ranking import Context, Ranking, RankingPage, take
 from foltr.node.search.reader import Reader
-from foltr.node.search.respelling import rank_with_spelling
 from foltr.node.search.results import Row
+from foltr.node.search.spelling import rank_with_spelling
 
 
 class Listed(NamedTuple):
@@ -35,6 +35,7 @@ class Listed(NamedTuple):
 
 
 def listed(reader: Reader, log: Log, context: Context, *, newest_first: bool = False) -> Listed:
+    """Ranks a query; the last steps are pins, hidden documents and the order by date."""
     said, query = pins.of(log, context.text), language.parse(context.text)
     context = pins.as_candidates(context, said)
     hidden = [number for key in said.hidden for number in reader.documents_of(key)]
@@ -42,21 +43,13 @@ def listed(reader: Reader, log: Log, context: Context, *, newest_first: bool = F
     return Listed(reader, query, context, said, _by_date(found) if newest_first else found)
 
 
-def rows_at(found: Listed, places: slice) -> tuple[Page, tuple[Row, ...]]:
-    """Some places of a list, and its rows as they are shown."""
-    page = ranking.cut(found.reader, found.query, found.ranking, found.context, places)
+def rows_at(found: Listed, places: slice) -> tuple[RankingPage, tuple[Row, ...]]:
+    """Returns one page of a list, and its rows as they are shown."""
+    page = ranking.page_of(found.reader, found.query, found.ranking, found.context, places)
     rows = presentation.rows(found.reader, found.query, found.ranking, page, places.start + 1)
-    return page, pins.explained(rows, [ranking.key_of(one) for one in page.documents], found.said)
+    return page, pins.explained(rows, [ranking.key_of(document) for document in page.documents], found.said)
 
 
-def _by_date(found: Ranking) -> Ranking:
-    order = np.array(sorted(range(len(found.documents)), key=lambda i: -found.documents[i].date), dtype=int)
-    return found._replace(
-        documents=[found.documents[i] for i in order],
-        scores=found.scores[order],
-        raw=found.raw[order],
-        scaled=found.scaled[order],
-        propensities=np.ones(len(order)),
-        tail=[],
-        teams=None,
-    )
+def _by_date(ranked: Ranking) -> Ranking:
+    order = sorted(range(len(ranked.documents)), key=lambda row: -ranked.documents[row].date)
+    return take(ranked, order)._replace(propensities=np.ones(len(order)), tail=[], teams=None)

@@ -1,24 +1,46 @@
-"""Rows of a list as people see them: title, passage and reason."""
+"""Rows of a list as people see them (title, passage, reason), and the preview of a row's text.
+
+A reason is in words: at most one about the text of a document, and one about what was opened before.
+"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
+from typing import NamedTuple
 
 from foltr.node.index.store import MAX_WORDS, Document, Store
 from foltr.node.learning.memory import Remembered
 from foltr.node.search.query import Query, parse
-from foltr.node.search.ranking import NAMES, Page, Ranking
+from foltr.node.search.ranking import NAMES, Ranking, RankingPage
 from foltr.node.search.reader import Reader
-from foltr.node.search.reasons import Opened, reason
 from foltr.node.search.results import Row
-from foltr.node.search.snippets import Matcher, Wanted, best_snippet, highlighted, matcher, printable
+from foltr.node.search.snippets import Matcher, Snippet, Wanted, best_snippet, highlighted, matcher, printable
 from foltr.text import analysis
 from foltr.text.analysis import TextAnalysis
 
 _TITLE = 200  # characters
+_COUNTS = ("never", "once", "twice", "three times", "four times", "five times", "six times", "seven times")
+_OFTEN = 1.0  # a folder is used often where its next opening is twice as likely as its size alone says
+_PREVIEW = 20_000  # characters
+_LINE = 2_000  # characters of one line of a preview
+_INDENTATION = 40
 
 
-def rows(reader: Reader, query: Query, ranking: Ranking, page: Page, first: int) -> tuple[Row, ...]:
+class Preview(NamedTuple):
+    """The beginning of a document's text, line by line, with the words of a query marked."""
+
+    lines: tuple[Snippet, ...]
+    complete: bool  # nothing was cut off
+
+
+class PastChoice(NamedTuple):
+    """A choice that placed a document."""
+
+    query: str  # as it was typed then, printable
+    times: int
+
+
+def rows(reader: Reader, query: Query, ranking: Ranking, page: RankingPage, first: int) -> tuple[Row, ...]:
     """The rows of a page whose first rank is `first`."""
     words = words_to_mark(reader.store, query, ranking)
     return tuple(_row(reader, ranking, page, words, place, first + place) for place in range(len(page.documents)))
@@ -48,7 +70,7 @@ def _wanted(query: Query, language: TextAnalysis, weight: dict[str, float]) -> S
     ]
 
 
-def _row(reader: Reader, ranking: Ranking, page: Page, words: Matcher, place: int, rank: int) -> Row:
+def _row(reader: Reader, ranking: Ranking, page: RankingPage, words: Matcher, place: int, rank: int) -> Row:
     document = page.documents[place]
     remembered = ranking.remembered.get(document.id)
     title = highlighted(_title(document), words)
@@ -65,7 +87,7 @@ def _row(reader: Reader, ranking: Ranking, page: Page, words: Matcher, place: in
         reason=reason(
             dict(zip(NAMES, page.raw[place].tolist(), strict=True)),
             terms=len(ranking.asked.terms),
-            opened=_opened(remembered) if remembered else None,
+            choice=_past_choice(remembered) if remembered else None,
             corrected=document.id in ranking.respelt,
         ),
         score=float(page.scores[place]),
@@ -78,5 +100,68 @@ def _title(document: Document) -> str:
     return printable(document.title)[:_TITLE] or printable(PurePath(document.path).name)[:_TITLE] or "?"
 
 
-def _opened(remembered: Remembered) -> Opened:
-    return Opened(printable(remembered.typed), max(1, round(remembered.use_count)))
+def _past_choice(remembered: Remembered) -> PastChoice:
+    return PastChoice(printable(remembered.typed), max(1, round(remembered.use_count)))
+
+
+def preview(store: Store, query: Query, ranking: Ranking, document: int) -> Preview:
+    """The preview of a document of the ranking; empty if the document is gone."""
+    text, words = store.text(document), words_to_mark(store, query, ranking)
+    lines = map(_printable_line, text[:_PREVIEW].splitlines())
+    return Preview(tuple(highlighted(line, words) for line in lines), len(text) <= _PREVIEW)
+
+
+def _printable_line(line: str) -> str:
+    """A line with its indentation, which carries meaning in code and lists."""
+    stripped = line[:_LINE].lstrip(" \t")
+    indentation = len(line[:_LINE].expandtabs(4)) - len(stripped.expandtabs(4))
+    return " " * min(_INDENTATION, indentation) + printable(stripped)
+
+
+def reason(
+    features: Mapping[str, float], *, terms: int, choice: PastChoice | None = None, corrected: bool = False
+) -> str:
+    """At most two reasons, from the raw features of a document and the memory of choices."""
+    text = "similar spelling" if corrected else _text_reason(features, terms)
+    history = _memory_reason(choice) if choice else _history_reason(features)
+    reasons = (history, text) if choice else (text, history)
+    return "; ".join(filter(None, reasons))
+
+
+def _memory_reason(choice: PastChoice) -> str:
+    return f"you opened this {times(choice.times)} for '{choice.query}'"
+
+
+def times(count: int) -> str:
+    return _COUNTS[count] if 0 <= count < len(_COUNTS) else f"{count} times"
+
+
+def _history_reason(features: Mapping[str, float]) -> str:
+    if features.get("opened", 0.0) > 0:
+        return "you opened this before"
+    if features.get("folder", 0.0) >= _OFTEN:
+        return "in a folder you use often"
+    return ""
+
+
+def _text_reason(features: Mapping[str, float], terms: int) -> str:
+    if not terms:
+        return "recent"
+    whole, every = ("the word", "is") if terms == 1 else ("all words", "are")
+    checks = (
+        ("name_exact", 1.0, "the name is what you typed"),
+        ("title_exact", 1.0, "the title is what you typed"),
+        ("cov_name", 1.0, f"{whole} {every} in the name"),
+        ("phrase_title", 1.0, "the words stand together in the title"),
+        ("cov_title", 1.0, f"{whole} {every} in the title"),
+        ("prefix_name", 1.0, "the name begins with what you typed"),
+        ("prefix_title", 1.0, "the title begins with what you typed"),
+        ("cov_path", 1.0, f"{whole} {every} in the path"),
+        ("phrase_body", 1.0, "the words stand together in the text"),
+        ("cov_body", 1.0, f"{whole} {every} in the text"),
+        ("idfcov_any", 1.0, "all words, in several fields"),
+    )
+    for name, least, words in checks:
+        if features.get(name, 0.0) >= least - 1e-9 and (terms > 1 or not name.startswith("phrase")):
+            return words
+    return "some of the words"

@@ -11,7 +11,7 @@ candidates that were scored the list goes on in the order of the index.
 
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from foltr.node.learning.versions import Weights
 from foltr.node.search.conditions import satisfied
 from foltr.node.search.query import Query
 from foltr.node.search.reader import Reader
-from foltr.node.search.results import Contribution
 from foltr.text import matching, occurrences
 from foltr.text.analysis import fold
 from foltr.text.fields import FIELDS, Facts, QueryText, Tokens
@@ -35,8 +34,8 @@ NAMES = tuple(feature.name for feature in matching.FEATURES)
 _NAME_EXACT = NAMES.index("name_exact")
 
 
-class Model(NamedTuple):
-    """A version of the weights."""
+class LinearModel(NamedTuple):
+    """A version of the weights, as ranking applies it."""
 
     version: int
     features: tuple[matching.Feature, ...]  # that it uses, with their scaling
@@ -44,21 +43,21 @@ class Model(NamedTuple):
     columns: Array  # [features] their places in `matching.FEATURES`
 
 
-def model_of(weights: Weights) -> Model:
+def model_of(weights: Weights) -> LinearModel:
     columns = matching.columns([one.name for one in weights.features])
     features = tuple(
         matching.FEATURES[column]._replace(scaling=one.scaling)
         for column, one in zip(columns, weights.features, strict=True)
     )
-    return Model(weights.version, features, np.array([one.weight for one in weights.features]), columns)
+    return LinearModel(weights.version, features, np.array([one.weight for one in weights.features]), columns)
 
 
 class Context(NamedTuple):
-    """What a list depends on beside the query and the index."""
+    """Everything that a list depends on beside the query and the index."""
 
     text: str  # as typed
-    model: Model
-    trusted: Model | None  # while `model` is on trial: the version that lists are interleaved with
+    model: LinearModel
+    trusted: LinearModel | None  # while `model` is on trial: the version that lists are interleaved with
     openings: Openings  # what was opened before, as of a day
     remembered: list[Remembered]  # what was opened for this text before
     now: float  # seconds since 1970
@@ -82,8 +81,8 @@ class Ranking(NamedTuple):
     suggestion: str | None
 
 
-class Page(NamedTuple):
-    """The rows of a list that are shown."""
+class RankingPage(NamedTuple):
+    """The rows of a ranking that are shown."""
 
     documents: list[Document]
     scores: Array  # [k]
@@ -94,13 +93,42 @@ class Page(NamedTuple):
     others: Array  # [m] rows of the ranking that are not shown
 
 
+Rows = TypeVar("Rows", Ranking, RankingPage)
+
+
+def take(table: Rows, rows: Sequence[int] | Array) -> Rows:
+    """The given rows in the given order; what is not one value per row stays as it is."""
+    rows = np.asarray(rows, dtype=np.int64)
+    return table._replace(
+        documents=[table.documents[row] for row in rows],
+        scores=table.scores[rows],
+        raw=table.raw[rows],
+        scaled=table.scaled[rows],
+        propensities=table.propensities[rows],
+        teams=None if table.teams is None else table.teams[rows],
+    )
+
+
+def join(first: Rows, second: Rows) -> Rows:
+    """The rows of `first`, then those of `second`; what is not one value per row is that of `second`."""
+    without_teams = first.teams is None or second.teams is None
+    return second._replace(
+        documents=first.documents + second.documents,
+        scores=np.concatenate([first.scores, second.scores]),
+        raw=np.concatenate([first.raw, second.raw]),
+        scaled=np.concatenate([first.scaled, second.scaled]),
+        propensities=np.concatenate([first.propensities, second.propensities]),
+        teams=None if without_teams else np.concatenate([first.teams, second.teams]),
+    )
+
+
 class _Admitted(NamedTuple):
     documents: list[Document]
-    found: Occurrences  # of the query's terms in them; their other words are not held
+    occurrences: Occurrences  # of the query's terms in them; their other words are not held
 
 
 def rank(reader: Reader, query: Query, context: Context) -> Ranking:
-    """The list of a query as it is spelt."""
+    """The ranking of a query as it is spelt."""
     asked = reader.asked(query)
     ids = reader.candidates(query, asked, context.depth) if asked.terms else reader.recent(query, context.depth)
     admitted, tail = _first_admitted(reader, query, asked, ids)
@@ -111,63 +139,48 @@ def rank(reader: Reader, query: Query, context: Context) -> Ranking:
     scores = _scores(scaled, context.model)
     ordered = _ordered(documents, raw, scores, context) if asked.terms else _as_given(len(documents))
     order, lifted, remembered = _placed(asked, documents, raw, ordered.rows, context)
-    place_of = {row: place for place, row in enumerate(ordered.rows)}
-    places = [place_of[row] for row in order]
-    shown = {one.id for one in documents}
-    return Ranking(
-        documents=[documents[i] for i in order],
-        scores=scores[order],
-        raw=raw[order],
-        scaled=scaled[order],
-        tail=[one for one in tail if one not in shown],
-        propensities=_overwritten(ordered.propensities[places], lifted, 1.0),
-        teams=None if ordered.teams is None else _overwritten(ordered.teams[places], lifted, guard.BOTH),
+    scored = {document.id for document in documents}
+    ranking = Ranking(
+        documents=documents,
+        scores=scores,
+        raw=raw,
+        scaled=scaled,
+        tail=[number for number in tail if number not in scored],
+        propensities=_by_row(ordered.propensities, ordered.rows),
+        teams=None if ordered.teams is None else _by_row(ordered.teams, ordered.rows),
         remembered=remembered,
         respelt=frozenset(),
         asked=asked,
         suggestion=None,
     )
+    ranking = take(ranking, order)
+    return ranking._replace(
+        propensities=_overwritten(ranking.propensities, lifted, 1.0),
+        teams=None if ranking.teams is None else _overwritten(ranking.teams, lifted, guard.BOTH),
+    )
 
 
-def cut(reader: Reader, query: Query, ranking: Ranking, context: Context, places: slice) -> Page:
-    """Some places of a list. Documents behind the scored ones are scored beside them and stay behind them."""
+def page_of(reader: Reader, query: Query, ranking: Ranking, context: Context, places: slice) -> RankingPage:
+    """Returns one page of the ranking. Results beyond the first 100 candidates are scored on demand and keep their
+    position."""
     n = len(ranking.documents)
-    scored = np.arange(n)[places]
-    page = _rows(ranking, scored)
+    page = _page(ranking, np.arange(n)[places])
     behind = slice(max(0, places.start - n), max(0, places.stop - n))
-    found = _admit(reader, query, ranking.asked, ranking.tail[behind])
-    if not found.documents:
+    admitted = _admit(reader, query, ranking.asked, ranking.tail[behind])
+    if not admitted.documents:
         return page
-    raw = _features(reader, ranking.asked, found, context)
+    raw = _features(reader, ranking.asked, admitted, context)
     scaled = scale(np.concatenate([ranking.raw, raw]), context.model)[n:]
-    more = len(found.documents)
-    return page._replace(
-        documents=page.documents + found.documents,
-        scores=np.concatenate([page.scores, _scores(scaled, context.model)]),
-        raw=np.concatenate([page.raw, raw]),
-        scaled=np.concatenate([page.scaled, scaled]),
-        propensities=np.concatenate([page.propensities, np.ones(more)]),
-        teams=None if page.teams is None else np.concatenate([page.teams, np.full(more, guard.BOTH)]),
-    )
+    more = len(admitted.documents)
+    teams = np.full(more, guard.BOTH)
+    scores = _scores(scaled, context.model)
+    return join(page, RankingPage(admitted.documents, scores, raw, scaled, np.ones(more), teams, page.others))
 
 
-def _rows(ranking: Ranking, rows: Array) -> Page:
-    return Page(
-        documents=[ranking.documents[i] for i in rows],
-        scores=ranking.scores[rows],
-        raw=ranking.raw[rows],
-        scaled=ranking.scaled[rows],
-        propensities=ranking.propensities[rows],
-        teams=None if ranking.teams is None else ranking.teams[rows],
-        others=np.setdiff1d(np.arange(len(ranking.documents)), rows),
-    )
-
-
-def contributions(page: Page, row: int, model: Model) -> list[Contribution]:
-    """What every feature adds to the score of a row; the points add up to the score."""
-    raw, points = page.raw[row, model.columns], page.scaled[row] * model.weights
-    columns = zip(model.features, raw, page.scaled[row], model.weights, points, strict=True)
-    return [Contribution(feature.name, *map(float, values)) for feature, *values in columns]
+def _page(ranking: Ranking, rows: Array) -> RankingPage:
+    shown = take(ranking, rows)
+    others = np.setdiff1d(np.arange(len(ranking.documents)), rows)
+    return RankingPage(shown.documents, shown.scores, shown.raw, shown.scaled, shown.propensities, shown.teams, others)
 
 
 def key_of(document: Document) -> str:
@@ -185,55 +198,58 @@ def is_there(document: Document) -> bool:
 
 def _admit(reader: Reader, query: Query, asked: QueryText, ids: Sequence[int]) -> _Admitted:
     """Documents that exist and satisfy the conditions; their words are read and looked through block by block."""
-    documents = [one for one in reader.documents(ids) if is_there(one)]
+    documents = [document for document in reader.documents(ids) if is_there(document)]
     parts, start = [_Admitted([], occurrences.joined([], len(asked.terms)))], 0
-    for tokens in reader.blocks([one.id for one in documents]):
+    for tokens in reader.blocks([document.id for document in documents]):
         here = documents[start : start + len(tokens.offsets) // len(FIELDS)]
         start += len(here)
         if query.conditions:
             rows = np.flatnonzero(satisfied(query.conditions, here, tokens, reader.words()))
-            here, tokens = [here[row] for row in rows], _chosen(tokens, rows)
+            here, tokens = [here[row] for row in rows], _tokens_of(tokens, rows)
         parts.append(_Admitted(here, occurrences.find(asked, tokens, reader.store.stop_count)))
     return _joined(parts)
 
 
 def _first_admitted(reader: Reader, query: Query, asked: QueryText, ids: Sequence[int]) -> tuple[_Admitted, list[int]]:
     """The first TOP_K documents that satisfy the conditions and exist, and the candidates behind them."""
-    found, start = _admit(reader, query, asked, ids[:TOP_K]), TOP_K
-    while len(found.documents) < TOP_K and start < len(ids):
-        missing = TOP_K - len(found.documents)
-        found = _joined([found, _admit(reader, query, asked, ids[start : start + missing])])
+    admitted, start = _admit(reader, query, asked, ids[:TOP_K]), TOP_K
+    while len(admitted.documents) < TOP_K and start < len(ids):
+        missing = TOP_K - len(admitted.documents)
+        admitted = _joined([admitted, _admit(reader, query, asked, ids[start : start + missing])])
         start += missing
-    return found, list(ids[start:])
+    return admitted, list(ids[start:])
 
 
-def _with_remembered(reader: Reader, query: Query, asked: QueryText, found: _Admitted, context: Context) -> _Admitted:
+def _with_remembered(
+    reader: Reader, query: Query, asked: QueryText, admitted: _Admitted, context: Context
+) -> _Admitted:
     """Adds remembered documents that match the query and its conditions but are no candidates."""
-    known = {key_of(one) for one in found.documents}
-    missing = [one.document for one in context.remembered if one.document not in known]
+    keys = {key_of(document) for document in admitted.documents}
+    missing = [choice.document for choice in context.remembered if choice.document not in keys]
     extra = [_admit(reader, query, asked, [number]) for key in missing for number in reader.documents_of(key)]
-    return _joined([found, *(one for one in extra if not asked.terms or one.found.matched.any())])
+    that_match = [part for part in extra if not asked.terms or part.occurrences.matched.any()]
+    return _joined([admitted, *that_match])
 
 
-def _features(reader: Reader, asked: QueryText, found: _Admitted, context: Context) -> Array:
-    """[n, features] raw. Without terms there is nothing to compare."""
-    if not asked.terms or not found.documents:
-        return np.zeros((len(found.documents), len(NAMES)))
-    known = facts(found.documents, context)
-    return matching.of_occurrences(asked, found.found, reader.store.collection(), known)
+def _features(reader: Reader, asked: QueryText, admitted: _Admitted, context: Context) -> Array:
+    """[n, features] raw; zero for a query without terms."""
+    if not asked.terms or not admitted.documents:
+        return np.zeros((len(admitted.documents), len(NAMES)))
+    known = facts(admitted.documents, context)
+    return matching.of_occurrences(asked, admitted.occurrences, reader.store.collection(), known)
 
 
-def scale(raw: Array, model: Model) -> Array:
+def scale(raw: Array, model: LinearModel) -> Array:
     """[n, features of the model] as the model sees them."""
     return matching.scale(raw[:, model.columns], model.features)
 
 
-def _scores(scaled: Array, model: Model) -> Array:
+def _scores(scaled: Array, model: LinearModel) -> Array:
     return (scaled * model.weights).sum(axis=1)  # row by row: a matrix product may round a row by its place
 
 
 def facts(documents: Sequence[Document], context: Context) -> Facts:
-    """What is known beyond words. Ages are whole days, so that a list does not change while it is read."""
+    """Facts beyond the words of documents. Ages are whole days, so that a list does not change while it is read."""
     keys = [key_of(one) for one in documents]
     dates = np.array([one.date for one in documents])
     return Facts(
@@ -281,6 +297,13 @@ def _by_score(scores: Array, keys: Sequence[bytes]) -> list[int]:
     return sorted(range(len(keys)), key=lambda i: (-scores[i], keys[i]))
 
 
+def _by_row(by_place: Array, rows: list[int]) -> Array:
+    """[n] values of rows, from the values of the places at which the rows stand."""
+    values = np.empty_like(by_place)
+    values[rows] = by_place
+    return values
+
+
 def _overwritten(values: Array, places: list[int], value: float) -> Array:
     changed = values.copy()
     changed[places] = value
@@ -312,7 +335,7 @@ def _name(document: Document) -> str:
     return document.path.rpartition("/")[2]
 
 
-def _chosen(tokens: Tokens, rows: Array) -> Tokens:
+def _tokens_of(tokens: Tokens, rows: Array) -> Tokens:
     """The words of some of the documents."""
     starts, ends = tokens.offsets[rows * len(FIELDS)], tokens.offsets[(rows + 1) * len(FIELDS)]
     words = [tokens.words[start:end] for start, end in zip(starts, ends, strict=True)]
@@ -323,6 +346,6 @@ def _chosen(tokens: Tokens, rows: Array) -> Tokens:
 def _joined(parts: Sequence[_Admitted]) -> _Admitted:
     if len(parts) == 1:
         return parts[0]
-    terms = len(parts[0].found.member)
+    terms = len(parts[0].occurrences.member)
     documents = [document for part in parts for document in part.documents]
-    return _Admitted(documents, occurrences.joined([part.found for part in parts], terms))
+    return _Admitted(documents, occurrences.joined([part.occurrences for part in parts], terms))

@@ -15,7 +15,6 @@ from foltr.node.index.store import Document, Store
 from foltr.node.learning import memory
 from foltr.node.search.conditions import Words, field_check, seconds_of
 from foltr.node.search.query import Clause, Query
-from foltr.node.search.spelling import Vocabulary
 from foltr.text import analysis
 from foltr.text.fields import Collection, QueryText, Term, Tokens
 from foltr.types import Array
@@ -158,16 +157,13 @@ class Reader:
             numbers=self._numbers,
         )
 
-    def vocabulary(self) -> Vocabulary:
-        return Vocabulary(known=self._known, similar=self._similar)
-
     def _numbers(self, text: str) -> list[int] | None:
         found = [vocabulary.word_number(self.store.connection, word) for word in analysis.words(text)]
         numbers = [one for one in found if one is not None]
         return numbers if len(numbers) == len(found) else None
 
-    def _known(self, words: Iterable[str]) -> dict[str, int]:
-        """Words that occur, with the number of their documents."""
+    def known_words(self, words: Iterable[str]) -> dict[str, int]:
+        """Those of the words that occur in the index, with their document frequency."""
         uses, every = self.store.statistics.uses, sorted(words)
         found: dict[str, int] = {}
         for start in range(0, len(every), 500):
@@ -178,7 +174,8 @@ class Reader:
             found |= {word: int(uses[number]) for word, number in rows if number < len(uses) and uses[number] > 0}
         return found
 
-    def _similar(self, beginning: str, lengths: tuple[int, int], parts: tuple[str, ...]) -> list[str]:
+    def similar_words(self, beginning: str, lengths: tuple[int, int], parts: tuple[str, ...]) -> list[str]:
+        """Words with this beginning, of a length within the limits, that have one of the parts."""
         having = " OR ".join("instr(word, ?)" for _ in parts)
         rows = self.store.connection.execute(
             f"SELECT word FROM words WHERE word >= ? AND word < ? AND length(word) BETWEEN ? AND ? AND ({having})",  # noqa: S608

@@ -1,13 +1,26 @@
-"""What a search gives: plain records, the same bytes for the same list."""
+"""Results of a search as plain records, and the recent result lists that can be logged, chosen from and explained.
+
+Equal lists are equal bytes and have the same search id.
+"""
 
 import hashlib
+from collections import OrderedDict
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from foltr.errors import InputError
+from foltr.node.index.store import Document
+from foltr.node.learning.log import Impression
+from foltr.node.search.ranking import LinearModel, Ranking, RankingPage, key_of
 from foltr.node.search.snippets import Snippet
+from foltr.types import Array
+
+_RECENT = 64  # lists that are held; people choose from a recent one
 
 
 class Contribution(NamedTuple):
-    """What one feature adds to a document's score."""
+    """The points that one feature adds to a document's score."""
 
     feature: str
     value: float  # raw, before scaling
@@ -32,7 +45,7 @@ class Row(NamedTuple):
 
 
 class Results(NamedTuple):
-    """One list. `search_id` is a digest of the list, so that equal lists are equal bytes."""
+    """One page of a list. `search_id` is a digest of the list, so that equal lists are equal bytes."""
 
     search_id: str
     query: str
@@ -56,11 +69,89 @@ def to_plain(results: Results) -> dict[str, Any]:
 
 
 def _plain_row(row: Row) -> dict[str, Any]:
-    shown = {**row._asdict(), "path": _unicode(row.path), "part": _unicode(row.part)}
-    shown["snippet"] = {"text": row.snippet.text, "highlights": [list(one) for one in row.snippet.highlights]}
-    shown["title_highlights"] = [list(one) for one in row.title_highlights]
-    return shown
+    fields = {**row._asdict(), "path": _unicode(row.path), "part": _unicode(row.part)}
+    fields["snippet"] = {"text": row.snippet.text, "highlights": [list(span) for span in row.snippet.highlights]}
+    fields["title_highlights"] = [list(span) for span in row.title_highlights]
+    return fields
 
 
 def _unicode(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+class ResultList(NamedTuple):
+    """Results with what logging and explaining them needs; without what only their computation needed."""
+
+    results: Results
+    page: RankingPage
+    other_scores: Array  # [m] candidates that were scored and are not on the page
+    other_scaled: Array  # [m, features of the model]
+    model: LinearModel
+    impression: int | None = None  # its number in the log, once it is settled
+
+
+def result_list(results: Results, page: RankingPage, ranking: Ranking, model: LinearModel) -> ResultList:
+    others = page.others
+    return ResultList(
+        results, page, ranking.scores[others].astype(np.float32), ranking.scaled[others].astype(np.float32), model
+    )
+
+
+class RecentLists:
+    """The most recent lists by their search id; equal lists share one."""
+
+    def __init__(self) -> None:
+        self._lists: OrderedDict[str, ResultList] = OrderedDict()
+
+    def put(self, new: ResultList) -> None:
+        name = new.results.search_id
+        self._lists[name] = new
+        self._lists.move_to_end(name)
+        while len(self._lists) > _RECENT:
+            self._lists.popitem(last=False)
+
+    def get(self, search: Results | str) -> ResultList:
+        name = search if isinstance(search, str) else search.search_id
+        if name not in self._lists:
+            raise InputError("this list is not known any more; search again")
+        return self._lists[name]
+
+    def clear(self) -> None:
+        self._lists.clear()
+
+
+def place_of(shown: ResultList, document: int) -> int:
+    """The place of a document in a list, counted from 0."""
+    for place, row in enumerate(shown.results.rows):
+        if row.id == document:
+            return place
+    raise InputError(f"the list did not show document {document}; choose one of its rows")
+
+
+def document_of(shown: ResultList, number: int) -> Document:
+    """A document by its number; only one that the list shows."""
+    return shown.page.documents[place_of(shown, number)]
+
+
+def explanation(shown: ResultList, document: int) -> list[Contribution]:
+    """The contribution of every feature to the score of a row; the points add up to the score."""
+    row, page, model = place_of(shown, document), shown.page, shown.model
+    raw, points = page.raw[row, model.columns], page.scaled[row] * model.weights
+    columns = zip(model.features, raw, page.scaled[row], model.weights, points, strict=True)
+    return [Contribution(feature.name, *map(float, values)) for feature, *values in columns]
+
+
+def impression(shown: ResultList, now: float) -> Impression:
+    """The record for the log: displayed documents first, then the other candidates that were scored."""
+    page, model = shown.page, shown.model
+    return Impression(
+        query=shown.results.query,
+        time=now,
+        documents=[key_of(document) for document in page.documents],
+        propensities=page.propensities,
+        scores=np.concatenate([page.scores, shown.other_scores]),
+        features=np.concatenate([page.scaled, shown.other_scaled]),
+        feature_names=tuple(f"{feature.name}:{feature.scaling}" for feature in model.features),
+        model_version=model.version,
+        teams=page.teams,
+    )

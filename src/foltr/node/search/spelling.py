@@ -1,21 +1,38 @@
-"""Words of the index that are spelt nearly as a word of the query: one edit from five letters, two from nine.
+"""Other spellings of a query where few documents have its words.
 
-An edit inserts, deletes or replaces a letter, or exchanges two neighbours (Damerau, "A technique for computer detection
-and correction of spelling errors", 1964; restricted to one edit a place, as optimal string alignment). Words at one
-edit are generated and looked up. Words at two edits are found among those with the same first letter, since typing
-errors are rare there, and with a third of the word unchanged.
+A word of five letters or more that fewer than FEW documents have may be a typing error. Then documents with the nearest
+word of the index follow, below every document that has the words as typed.
+
+Nearest words are one edit away from five letters on, two from nine. An edit inserts, deletes or replaces a letter, or
+exchanges two neighbours (Damerau, "A technique for computer detection and correction of spelling errors", 1964;
+restricted to one edit a place, as optimal string alignment). Words at one edit are generated and looked up. Words at
+two edits are searched among those with the same first letter, since typing errors are rare there, and with a third of
+the word unchanged.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+import numpy as np
+
+from foltr.node.search.conditions import has_terms
+from foltr.node.search.query import Clause, Query, to_text
+from foltr.node.search.ranking import TOP_K, Context, Ranking, join, rank, take
+from foltr.node.search.reader import Reader
+from foltr.text import analysis
+from foltr.text.fields import FIELDS
+from foltr.types import Array
+
+FEW = 3
+_MAX_RESPELT = 50  # words of a query that may be typing errors: nearest words are looked for in the whole vocabulary
+_LOOSE = ((3, 1), (6, 2))  # letters, edits: for a suggestion when nothing at all is found
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 _ONE_EDIT, _TWO_EDITS = 5, 9  # letters
 MAX_WORDS = 20  # nearest words that stand for a misspelt one
 
 
 class Vocabulary(NamedTuple):
-    """What is asked of the index."""
+    """Look-ups in the words of the index."""
 
     known: Callable[[Iterable[str]], dict[str, int]]  # those of the words that occur, with their document frequency
     similar: Callable[[str, tuple[int, int], tuple[str, ...]], Iterable[str]]
@@ -23,12 +40,121 @@ class Vocabulary(NamedTuple):
 
 
 class Near(NamedTuple):
+    """A word of the index near a misspelt one."""
+
     word: str
     distance: int
     document_frequency: int
 
 
+class Rare(NamedTuple):
+    """A word of the query that few documents have."""
+
+    text: str
+    document_frequency: int
+    words: Array  # [m] every word that is an occurrence
+
+
+def rank_with_spelling(reader: Reader, query: Query, context: Context) -> Ranking:
+    """The ranking of a query, followed by documents of the nearest spelling where few have its words."""
+    ranking = rank(reader, query, context)
+    if all(term.document_frequency >= FEW for term in ranking.asked.terms):
+        return ranking
+    rare = _rare_words(reader, query)
+    if not rare:
+        return ranking
+    exact = _rows_with(reader, ranking, rare)
+    if len(exact) >= FEW:
+        return ranking
+    replaced = {word.text: near for word in rare if (near := _replacement(reader, word, max_edits(word.text)))}
+    if not replaced:
+        return ranking if ranking.documents else ranking._replace(suggestion=_suggestion(reader, query, rare))
+    corrected = _corrected(query, replaced)
+    plain = context._replace(trusted=None, exploration=False)
+    return _below(take(ranking, exact), rank(reader, corrected, plain), to_text(corrected).strip())
+
+
+def _rare_words(reader: Reader, query: Query) -> list[Rare]:
+    """Plain words of the query, as typed, that fewer than FEW documents have; a beginning counts with all its words."""
+    clauses = [clause for group in query.groups for clause in group if clause.plain]
+    unfinished = len(clauses) - 1 if query.prefix else -1
+    tokens = [(token, place == unfinished) for place, one in enumerate(clauses) for token in analysis.tokens(one.text)]
+    found = []
+    for token, prefix in tokens[:_MAX_RESPELT]:
+        words = analysis.words_of(token)
+        terms = reader.store.query_text(token, prefix=prefix).terms if len(words) == 1 else ()
+        if len(terms) == 1 and terms[0].document_frequency < FEW:
+            found.append(Rare(words[0], terms[0].document_frequency, terms[0].words))
+    return found
+
+
+def _rows_with(reader: Reader, ranking: Ranking, rare: list[Rare]) -> list[int]:
+    """Rows of a list that have all these words as they were typed."""
+    documents = ranking.documents
+    if not documents or any(one.document_frequency == 0 for one in rare):
+        return []
+    wanted = [one.words for one in rare]
+    has_all = [
+        has_terms(tokens, row, wanted)
+        for tokens in reader.blocks([one.id for one in documents])
+        for row in range(len(tokens.offsets) // len(FIELDS))
+    ]
+    return [row for row, found in enumerate(has_all) if found]
+
+
+def _replacement(reader: Reader, rare: Rare, edits: int) -> str | None:
+    """The nearest word that more documents have. A word that occurs in the index is rarely a double typo, so that it is
+    replaced by words at one edit only."""
+    edits = min(edits, 1) if rare.document_frequency else edits
+    words = Vocabulary(reader.known_words, reader.similar_words)
+    near = nearest(rare.text, words, edits=edits)
+    return next((word.word for word in near if word.document_frequency > rare.document_frequency), None)
+
+
+def _suggestion(reader: Reader, query: Query, rare: list[Rare]) -> str | None:
+    replaced = {}
+    for one in rare:
+        edits = max((edits for letters, edits in _LOOSE if len(one.text) >= letters), default=0)
+        near = _replacement(reader, one, edits)
+        if near:
+            replaced[one.text] = near
+    return to_text(_corrected(query, replaced)).strip() if replaced else None
+
+
+def _corrected(query: Query, replaced: Mapping[str, str]) -> Query:
+    groups = tuple(tuple(_respelt(clause, replaced) for clause in group) for group in query.groups)
+    return Query(groups, prefix=False)
+
+
+def _respelt(clause: Clause, replaced: Mapping[str, str]) -> Clause:
+    if not clause.plain:
+        return clause
+    tokens = analysis.tokens(clause.text)
+    known = [analysis.words_of(token) for token in tokens]
+    if not any(len(words) == 1 and words[0] in replaced for words in known):
+        return clause
+    texts = [
+        replaced.get(words[0], token) if len(words) == 1 else token for token, words in zip(tokens, known, strict=True)
+    ]
+    return clause._replace(text=" ".join(texts))
+
+
+def _below(exact: Ranking, other: Ranking, suggestion: str) -> Ranking:
+    """Documents with the words as typed, then those of the other spelling; such a list is not interleaved."""
+    known = {document.id for document in exact.documents}
+    rest = take(other, [row for row, document in enumerate(other.documents) if document.id not in known][:TOP_K])
+    both = join(exact, rest)
+    return both._replace(
+        propensities=np.ones(len(both.documents)),
+        teams=None,
+        remembered=exact.remembered | rest.remembered,
+        respelt=frozenset(document.id for document in rest.documents),
+        suggestion=suggestion,
+    )
+
+
 def max_edits(word: str) -> int:
+    """The number of typing errors that a word of this length may have."""
     return 0 if len(word) < _ONE_EDIT else 1 if len(word) < _TWO_EDITS else 2
 
 

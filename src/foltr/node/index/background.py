@@ -1,4 +1,7 @@
-"""Being a good guest: lowest priority, nothing on battery, a pause button."""
+"""CPU, disk and battery limits of background indexing, and its pause button.
+
+`indexing` and `watch` ask `hold_reason` before every file; processes that index call `lowest_priority` once.
+"""
 
 import contextlib
 import ctypes

@@ -10,8 +10,8 @@ import foltr.node
 from foltr.cli.node import app
 from foltr.errors import InputError
 from foltr.node.page import actions
+from foltr.node.search.desktop import IndexedFile, open_file, show_folder
 from foltr.node.search.launchable import LAUNCHABLE, ending_of, is_invisible
-from foltr.node.search.opening import IndexedFile, open_file, show_folder
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at what xdg-open gets")
 
@@ -175,7 +175,7 @@ def test_a_newline_in_a_folder_never_reaches_the_desktop(root, opened):
 
 
 def test_a_root_with_a_newline_is_not_handed_to_the_desktop(root, opened, monkeypatch):
-    monkeypatch.setattr("foltr.node.search.opening._launch", lambda arguments: pytest.fail(f"opened {arguments}"))
+    monkeypatch.setattr("foltr.node.search.desktop._launch", lambda arguments: pytest.fail(f"opened {arguments}"))
     odd = root / "x\nhttps:"
     file = written(odd, "letter.txt")
     for act in (open_file, show_folder):
@@ -196,7 +196,7 @@ def test_an_executable_is_revealed(root, opened):
 
 @pytest.fixture
 def nothing_opened(monkeypatch):
-    monkeypatch.setattr("foltr.node.search.opening._launch", lambda arguments: pytest.fail(f"opened {arguments}"))
+    monkeypatch.setattr("foltr.node.search.desktop._launch", lambda arguments: pytest.fail(f"opened {arguments}"))
 
 
 def test_a_file_that_became_a_link_is_not_opened(root, tmp_path, nothing_opened):
@@ -338,7 +338,7 @@ def test_the_command_opens_the_file_that_was_indexed_and_no_link(root, tmp_path,
     assert opened() == str(root / "letter.txt")
     (root / "letter.txt").rename(tmp_path / "secret.txt")
     (root / "letter.txt").symlink_to(tmp_path / "secret.txt")
-    monkeypatch.setattr("foltr.node.search.opening._launch", lambda arguments: pytest.fail(f"opened {arguments}"))
+    monkeypatch.setattr("foltr.node.search.desktop._launch", lambda arguments: pytest.fail(f"opened {arguments}"))
     refused = run.invoke(app, ["open", "1"])
     assert isinstance(refused.exception, InputError)
     assert "symbolic link" in str(refused.exception)
