@@ -1,6 +1,7 @@
 """What every test shares: the place of the real data, and how hypothesis runs."""
 
 import os
+import signal
 from pathlib import Path
 
 import hypothesis
@@ -10,6 +11,10 @@ import pytest
 hypothesis.settings.register_profile("foltr", deadline=None, derandomize=True)
 hypothesis.settings.register_profile("explore", deadline=None, max_examples=1000)
 hypothesis.settings.load_profile("foltr")
+
+# a suite that a shell started in the background ignores Ctrl-C, and so would the processes that tests interrupt
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _BESIDE_THE_PROJECT = Path(__file__).resolve().parents[2] / "shared" / "data"
 
