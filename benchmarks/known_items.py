@@ -10,7 +10,9 @@ what stands beside it. Queries are in small letters, as people type them:
     language  the same of texts in other languages
     typo      `words` with an error in its longest word: two letters swapped, one left out or one replaced
     phrase    four words that stand one after the other, in quotes, one of them in at most one in 50 documents
-    name      the name of a file without its endings, where no other file has it
+    name      the name of a file without its endings, where no other file has it; every other one as words
+    partial   two words of a longer name that stand one after the other, the second one perhaps unfinished
+    unread    as `name`, of files that have no text: pictures, fonts, libraries, archives
 """
 
 import gzip
@@ -19,6 +21,7 @@ import html.parser
 import os
 import re
 import subprocess
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,12 +29,14 @@ from typing import NamedTuple
 
 from foltr.rng import Stream, stream
 
-KINDS = ("title", "words", "language", "typo", "phrase", "name")
+KINDS = ("title", "words", "language", "typo", "phrase", "name", "partial", "unread")
 LANGUAGES = ("de", "fr", "es", "pl", "ru", "it", "pt", "nl")  # whose words are written with spaces between them
-SHARES = {"man": 800, "man, translated": 2_000, "html": 2_500, "source": 1_500, "text": 400}  # files of each sort
+SHARES = {"man": 800, "man, translated": 2_000, "html": 2_500, "source": 1_500, "text": 400, "unread": 2_000}  # files
 _FAMILY = 100  # files of one sort whose names begin with the same word
+_LARGEST = 4_000_000  # bytes of a copy
 _SHORTEST, _LONGEST = 50, 200_000  # words, and characters that queries are drawn from
 _WORD = re.compile(r"(?<![^\s(\[\"'“„«])[^\W\d_]{2,}(?![^\s.,;:!?)\]\"'”“»])")
+_UNREAD = (".png", ".svgz", ".gif", ".jpg", ".ttf", ".otf", ".so", ".whl", ".mo", ".zip", ".xz", ".exe", ".ico", ".db")
 _ROFF = ["groff", "-K", "utf8", "-mandoc", "-Tutf8", "-P-cbou", "-rLL=1000n", "-rHY=0"]
 
 
@@ -51,12 +56,14 @@ class Known(NamedTuple):
     target: str
 
 
-def collect(folder: Path, *, scale: float, seed: int) -> list[Text]:
-    """Copies files of this machine below a folder, no content twice, and returns their texts."""
+def collect(folder: Path, *, scale: float, seed: int, half: int | None = None) -> list[Text]:
+    """Copies files of this machine below a folder, no content twice, and returns their texts. `half` 0 or 1 takes half
+    of the folders, so that what was tried on one half is claimed on the other."""
     seen: set[str] = set()
     texts: list[Text] = []
     for sort, (roots, fits, read) in SORTS.items():
-        files = sorted({str(path) for root in roots for path in Path(root).rglob("*") if fits(path) and path.is_file()})
+        every = {path for root in roots for path in Path(root).rglob("*") if fits(path) and path.is_file()}
+        files = sorted(str(path) for path in every if half is None or zlib.crc32(str(path.parent).encode()) % 2 == half)
         order = stream(seed, client=len(texts), purpose="data").permutation(len(files))
         families: Counter[tuple[str, str]] = Counter()
         taken = 0
@@ -75,7 +82,7 @@ def collect(folder: Path, *, scale: float, seed: int) -> list[Text]:
 
 def _copy(source: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(source.read_bytes())
+    target.write_bytes(source.read_bytes()[:_LARGEST])
 
 
 def _text(path: Path, sort: str, read: Callable[[bytes], tuple[str, str]], seen: set[str]) -> Text | None:
@@ -86,9 +93,10 @@ def _text(path: Path, sort: str, read: Callable[[bytes], tuple[str, str]], seen:
     except (OSError, EOFError, UnicodeDecodeError, subprocess.SubprocessError):
         return None
     digest = hashlib.sha256(" ".join(body.split()).encode()).hexdigest()
-    if len(body.split()) < _SHORTEST or digest in seen:
+    if (len(body.split()) < _SHORTEST and sort != "unread") or digest in seen:
         return None
-    seen.add(digest)
+    if sort != "unread":
+        seen.add(digest)
     # without hidden folders, which a node leaves out
     visible = "/".join(part.lstrip(".") for part in str(path).strip("/").split("/"))
     return Text(visible, sort, _language(path), title, body[:_LONGEST])
@@ -138,6 +146,14 @@ def _page(content: bytes) -> tuple[str, str]:
     return " ".join(page.title.split()), "".join(page.body)
 
 
+def _unread(content: bytes) -> tuple[str, str]:  # noqa: ARG001
+    return "", ""
+
+
+def _is_unread(path: Path) -> bool:
+    return path.suffix in _UNREAD and not path.is_symlink()
+
+
 def _plain(content: bytes) -> tuple[str, str]:
     return "", content.decode("utf-8")
 
@@ -159,6 +175,7 @@ SORTS: dict[str, tuple[tuple[str, ...], Callable[[Path], bool], Read]] = {
     "html": ((_DOC,), lambda path: path.suffix in (".html", ".htm"), _page),
     "source": ((_PYTHON, "/usr/share/perl"), lambda path: path.suffix in (".py", ".pm", ".pl"), _plain),
     "text": ((_DOC, _PYTHON), _is_document, _plain),
+    "unread": (("/usr/share", "/usr/lib", _PYTHON), _is_unread, _unread),
 }
 
 
@@ -194,9 +211,15 @@ def _query(kind: str, text: Text, found: list[str], known: Frequencies, draws: S
         title = [word.lower() for word in _WORD.findall(text.title) if len(word) > 2]
         wanted = 2 + int(draws.integers(3, 1)[0])
         return " ".join(title[:wanted]) if len(title) >= 2 else ""
-    if kind == "name":
+    if kind in ("name", "unread"):
         stem = _stem(text.path)
-        return stem if known.names[stem] == 1 and len(stem) > 2 else ""
+        typed = " ".join(re.split(r"[-_ ]+", stem)).strip() if draws.integers(2, 1)[0] else stem
+        fits = known.names[stem] == 1 and len(stem) > 2 and (text.sort == "unread") == (kind == "unread")
+        return typed if fits else ""
+    if text.sort == "unread":
+        return ""
+    if kind == "partial":
+        return _partial(_stem(text.path), draws)
     if kind == "phrase":
         return _phrase(text.body, known, draws)
     if kind == "language":
@@ -207,6 +230,19 @@ def _query(kind: str, text: Text, found: list[str], known: Frequencies, draws: S
 
 def _stem(path: str) -> str:
     return Path(path).name.split(".")[0]
+
+
+def _partial(stem: str, draws: Stream) -> str:
+    """Two words of a name of three or more, or the last two of two, of which the last is cut."""
+    parts = [part for part in re.split(r"[-_]+", stem) if part]
+    if len(parts) < 2 or min(map(len, parts)) < 2:
+        return ""
+    place = int(draws.integers(len(parts) - 1, 1)[0])
+    first, last = parts[place : place + 2]
+    cut = last[: 1 + int(draws.skip(1).integers(len(last), 1)[0])]
+    if len(parts) == 2 and cut == last:
+        cut = last[:-1]
+    return first + "- "[int(draws.skip(2).integers(2, 1)[0])] + cut
 
 
 def _rare(found: list[str], known: Frequencies, draws: Stream) -> list[str]:

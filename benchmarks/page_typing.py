@@ -24,8 +24,7 @@ _MEASURE = """() => {
   window.times = [];
   let pressed = 0;
   document.getElementById("q").addEventListener("input", () => { pressed = performance.now(); }, true);
-  document.body.addEventListener("htmx:afterSwap", (event) => {
-    if (event.detail.target.id !== "results") return;
+  document.getElementById("results").addEventListener("displayed", () => {
     const since = pressed;
     requestAnimationFrame(() => window.times.push(performance.now() - since));
   });

@@ -26,7 +26,7 @@ def local_update(
     model: Model, interactions: Sequence[Interaction] | Searches, *, learner: Any, mechanism: Any, noise: Noise,
     client: int = 0, event: Any = None,
 ) -> Update:  # fmt: skip
-    """What a client sends after learning from its interactions, protected by the mechanism.
+    """The update that a client sends after learning from its interactions, protected by the mechanism.
 
     `event` is the privacy event of the release, as `mechanism.event` states it for the whole federation; the caller
     has asked the ledger for admission.

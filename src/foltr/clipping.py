@@ -1,4 +1,4 @@
-"""Clipping: scaling vectors back to a norm. Whoever clips an update calls this; kernels equal it."""
+"""Clipping: scaling vectors back to a norm. All code that clips calls this; kernels compute the same values."""
 
 from typing import Literal
 
@@ -22,10 +22,10 @@ def clipped_to(values: Array, *, clip: float, norm: Norm = "l2") -> tuple[Array,
 
 
 def norms(values: Array, norm: Norm = "l2") -> Array:
-    """[] or [n]"""
+    """Norms of vectors, [] or [n]."""
     return np.abs(values).sum(axis=-1) if norm == "l1" else np.sqrt(np.square(values).sum(axis=-1))
 
 
 def factors(lengths: Array, clip: float) -> Array:
-    """By which vectors of these lengths are scaled back; 1 where they are short enough."""
+    """Factors that scale vectors of these lengths back; 1 where they are short enough."""
     return np.minimum(1.0, clip / np.maximum(lengths, clip))

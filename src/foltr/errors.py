@@ -3,8 +3,10 @@
     FoltrError                 the job failed                        exit code 1
     ├── Interrupted            stopped by the user; work is stored    exit code 1
     ├── StorageError           disk full, no permission, broken file  exit code 1
+    │   └── StateError         state that went back, was copied or is damaged; nothing leaves  exit code 1
     ├── SecureAggregationError a client or the server broke the protocol; no sum is released  exit code 1
     ├── PrivacyError           a release that cannot be accounted for, or beyond the budget  exit code 1
+    ├── Refused                another machine of a federation refused a request, with its reason  exit code 1
     └── InputError             the call or its input is wrong        exit code 2
         ├── SpecError          a key, a value or a pair in a spec
         └── DataError          a file, a line, a column
@@ -40,12 +42,20 @@ class StorageError(FoltrError):
     """A file could not be written or read back."""
 
 
+class StateError(StorageError):
+    """A file of state is damaged, older than its witness, or another one."""
+
+
 class PrivacyError(FoltrError):
     """A release that cannot be accounted for, or that a budget forbids."""
 
 
 class SecureAggregationError(FoltrError):
     """Secure aggregation stopped before anything was summed: too few clients, or somebody broke the protocol."""
+
+
+class Refused(FoltrError):
+    """A coordinator refused the request of a node or of the second operator; the message is its reason."""
 
 
 class InputError(FoltrError):

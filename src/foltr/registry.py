@@ -175,6 +175,6 @@ def _run(file: str, source: bytes) -> Plugin:
 
 
 def plugin_source(path: str) -> bytes | None:
-    """What was run of a plug-in's file; None where the file is none."""
+    """Source of the plug-in that was run from a file; None where the file is none."""
     known = _PLUGINS.get(path)
     return known.source if known else None

@@ -4,11 +4,13 @@
 message of a client, in the same process or across a network.
 """
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
+Empty: TypeAlias = Literal["skip", "zero"]  # queries without a relevant document: left out of a mean, or counted as 0
+OTHER: dict[Empty, Empty] = {"skip": "zero", "zero": "skip"}
 DRAWN = -1  # in place of a user's number: one is drawn for every interaction
 
 
@@ -23,7 +25,7 @@ class Interaction(NamedTuple):
 
 
 class Model(NamedTuple):
-    """What the server sends to a client: the model and the parameters of the round."""
+    """The server's message to a client: the model and the parameters of the round."""
 
     parameters: Array  # [P]
     version: int  # rounds so far

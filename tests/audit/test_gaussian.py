@@ -7,9 +7,14 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from foltr.lab.audit.epsilon import Trials, lower_bound
-from foltr.lab.audit.gaussian import ERROR, MU, TRIALS, least_mu, refutation_odds, trade_off
+from foltr.lab.audit.gaussian import ERROR, MU, TRIALS, least_mu, refutation_odds
 from foltr.privacy.calibration import gaussian_delta, gaussian_epsilon
 from foltr.rng import stream
+
+
+def trade_off(mu, alpha):
+    """G_mu: the smallest rate of false negatives at a rate of false positives."""
+    return norm.cdf(norm.isf(alpha) - mu)
 
 
 def trials_of(mu, ratio, seed, count=TRIALS):

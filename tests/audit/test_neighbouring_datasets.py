@@ -128,5 +128,9 @@ def test_noise_in_the_integers_stays_below_the_ledger(contributors):
         return sum(discrete_gaussian(share_variance(variance, contributors), size, bits) for _ in range(contributors))
 
     event = Event("discrete-gaussian", "l2", 40.0, "l2", 40.0, noise_contributors=contributors, present=contributors)
-    found = lower_bound(datasets.integers(total, bound=40, trials=TRIALS), delta=DELTA)
+    trials = datasets.two_datasets(
+        lambda update, _: update + np.asarray(total(TRIALS), dtype=np.float64)[:, None], np.array([40.0]), np.zeros(1),
+        datasets.along,
+    )  # fmt: skip
+    found = lower_bound(trials, delta=DELTA)
     assert 1 < found <= epsilon({event: 1}, DELTA).epsilon

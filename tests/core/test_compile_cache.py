@@ -17,18 +17,31 @@ from foltr._kernels.cache import source_fingerprint
 ASK = """
 import numba
 import numpy as np
-from foltr._kernels.rng import address, fill_uniform
+from foltr._kernels.probe import fill_uniform
 out = np.zeros(3)
 fill_uniform(np.uint64(5), np.uint64(7), 0, out)
 print(float(out.sum()), sum(fill_uniform.stats.cache_hits.values()))
 """
 
 
+PROBE = """
+from foltr._kernels.compile import kernel
+from foltr._kernels.rng import uniform_at
+
+
+@kernel
+def fill_uniform(start, stride, first, out):
+    for i in range(out.size):
+        out[i] = uniform_at(start, stride, first + i)
+"""
+
+
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """A copy of the package, to be edited."""
+    """A copy of the package with a small kernel, to be edited."""
     source = Path(foltr.__file__).parent
     wanted = shutil.copytree(source, tmp_path / "src" / "foltr", ignore=shutil.ignore_patterns("__pycache__", "lab"))
+    (Path(wanted) / "_kernels" / "probe.py").write_text(PROBE)
     return Path(wanted)
 
 
@@ -75,9 +88,9 @@ def test_an_edited_docstring_or_comment_compiles_nothing(package):
 def test_an_added_docstring_compiles_nothing(package):
     before, _ = ask(package)
     edit(
-        package / "_kernels" / "rng.py",
-        "out: Array) -> None:\n    for",
-        'out: Array) -> None:\n    """New."""\n    for',
+        package / "_kernels" / "probe.py",
+        "first, out):\n    for",
+        'first, out):\n    """New."""\n    for',
     )
     assert ask(package) == (before, True)
 

@@ -22,7 +22,7 @@ from foltr._kernels.simd import (
     fill_keys,
     fill_normals,
     highest,
-    highest_in_lanes,
+    highest_two_in_lanes,
     mass_above,
     plain,
     prefetch,
@@ -45,8 +45,8 @@ from foltr._kernels.workspace import LINE, aligned_zeros
 from foltr.rng import stream
 
 NAMES = (
-    "add_rows", "dots", "exponential_race", "fill_keys", "fill_normals", "highest", "highest_in_lanes", "mass_above",
-    "prefetch", "smallest_k", "unit_sums", "weigh_pairs",
+    "add_rows", "dots", "exponential_race", "fill_keys", "fill_normals", "highest", "highest_two_in_lanes",
+    "mass_above", "prefetch", "smallest_k", "unit_sums", "weigh_pairs",
 )  # fmt: skip
 
 
@@ -76,8 +76,8 @@ def weigh_of(pairs, place, normalizers, inverse, reach, out):
 
 
 @kernel
-def highest_of(keys, rows, best):
-    highest_in_lanes(keys, rows, best)
+def highest_two_of(keys, rows, best):
+    highest_two_in_lanes(keys, rows, best)
 
 
 @kernel
@@ -267,11 +267,11 @@ def test_keys_order_as_scores_do_and_equal_ones_by_place(drawn, columns, data):
 
 
 @given(st.integers(1, 6), st.integers(0, 1000))
-def test_the_highest_of_each_lane(fours, seed):
-    keys, best = normal(seed, 4 * fours * LANES).reshape(-1, LANES), np.zeros(LANES)
-    keys[0, 0] = -math.inf
-    highest_of(keys, 4 * fours, best)
-    assert best.tolist() == keys.max(axis=0).tolist()
+def test_the_two_highest_of_each_lane(fours, seed):
+    keys, best = normal(seed, 4 * fours * LANES).reshape(-1, LANES), np.zeros((2, LANES))
+    keys[0, 0], keys[1:, 1] = -math.inf, -math.inf
+    highest_two_of(keys, 4 * fours, best)
+    assert best.tolist() == np.sort(keys, axis=0)[:-3:-1].tolist()
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.int64, bool])

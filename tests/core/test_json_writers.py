@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import foltr
-from foltr.atomic import dump_json, write_json
+from foltr.files import dump_json, write_json
 
 HOME = Path(foltr.__file__).parent
 # texts that are hashed or shown and never read back as JSON: (module, function)

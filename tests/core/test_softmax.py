@@ -87,15 +87,6 @@ def test_a_factor_of_the_start_changes_no_order_where_nothing_else_is_learned():
     assert np.allclose(fit(LOG, START, 1e12), START)
 
 
-def test_more_clicks_than_the_evidence_count_as_many(monkeypatch):
-    """The same forty clicks five times or ten times: above 200 the prior grows with the clicks."""
-    monkeypatch.setattr(softmax, "sharpness", lambda comparisons, start: 1.0)
-    five, ten = (fit(LOG * times, START, PRIOR, unshown=1000) for times in (5, 10))
-    assert np.allclose(five, ten, atol=1e-9)
-    assert not np.allclose(five, fit(LOG, START, PRIOR, unshown=1000), atol=1e-2)
-    assert not np.allclose(five, fit(LOG * 10, START, PRIOR, unshown=1000, evidence=400), atol=1e-2)
-
-
 def test_the_objective_is_the_sum_written_out():
     for seed in range(3):
         weights = stream(seed, purpose="start").normal(WIDTH)

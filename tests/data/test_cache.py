@@ -9,8 +9,8 @@ import time
 import numpy as np
 import pytest
 
-from foltr.atomic import cache_home
 from foltr.errors import DataError, StorageError
+from foltr.files import cache_home
 from foltr.lab.data import cache, files, letor
 
 TEXT = "".join(f"{i % 3} qid:{i // 4} 1:{i} 2:{i * i % 7} 3:1\n" for i in range(40))

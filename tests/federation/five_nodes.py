@@ -5,13 +5,14 @@ from typing import NamedTuple
 import numpy as np
 
 from foltr import node as foltr_node
-from foltr.federation.coordinator import Coordinator, OneServer, Operator, TwoOperators
-from foltr.federation.membership import Member
+from foltr.federation.coordinator import Coordinator, OneServer, TwoOperators
+from foltr.federation.membership import Member, Storage
+from foltr.federation.operator import Operator
+from foltr.federation.policy import Guarded, Limits, Policy, accept
 from foltr.federation.server import add_scaled, init_state
 from foltr.node.learning import federated, versions
 from foltr.secagg.crypto import new_identity
 from foltr.secagg.terms import Terms, new_federation, registry
-from foltr.secagg.two_in_process import new_aggregator
 from foltr.secagg.two_servers import two_servers
 
 NODES = 5
@@ -50,12 +51,12 @@ def federation(**terms):
     """Terms, keys and registry; the parameters are those of a search node."""
     identities, server = {client: new_identity() for client in range(NODES)}, new_identity()
     public = {client: one.public_key().public_bytes_raw() for client, one in identities.items()}
-    (first, one), (second, other) = new_aggregator(), new_aggregator()
+    secrets = new_identity(), new_identity()
     length = len(federated.parameter_names())
     usual = {"bits": 64, "fraction": FRACTION, "clip": CLIP, "dropouts": 0.2}
     return Fed(
         Terms(new_federation(), length, **usual | terms), registry(server.public_key().public_bytes_raw(), public),
-        identities, server, (first, second), (one, other),
+        identities, server, tuple(one.public_key().public_bytes_raw() for one in secrets), secrets,
     )  # fmt: skip
 
 
@@ -63,16 +64,23 @@ def member(fed, client):
     return Member(client, fed.identities[client], fed.terms, fed.registry)
 
 
+def join(places, fed):
+    """The person of a node accepts the federation, with limits that the test's terms keep."""
+    limits = Limits(epsilon=50.0, delta=1e-5, noise_multiplier=0.5, min_clients=4)
+    Guarded(federated.policy_folder(places)).save(accept(Policy(limits), fed.terms.federation, fed.operators))
+
+
 def collector(fed, transport, folder, mode, clock=None):
     extra = {} if clock is None else {"clock": clock}
     coordinator = Coordinator(fed.terms, fed.registry, fed.server, federated.parameter_names(), transport, **extra)
     if mode == "one-server":
         return OneServer(coordinator)
+    setup = two_servers(fed.terms, fed.registry, fed.operators)
     operators = tuple(
-        Operator(secrets, folder / f"operator-{index}" / "memory", folder / f"witness-{index}" / "memory")
-        for index, secrets in enumerate(fed.secrets)
+        Operator(index, identity, setup, Storage(folder / f"operator-{index}", folder / f"witness-{index}"))
+        for index, identity in enumerate(fed.secrets)
     )
-    return TwoOperators(coordinator, two_servers(fed.terms, fed.registry, fed.operators), operators)
+    return TwoOperators(coordinator, setup, operators, folder / "coordinator" / "journal")
 
 
 def start():

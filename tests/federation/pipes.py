@@ -14,22 +14,36 @@ class Pipes:
     """See `foltr.secagg.deadlines.Transport`."""
 
     def __init__(self, programs):
-        self.children = {
-            client: subprocess.Popen(
-                [sys.executable, __file__, argument], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
-            )
-            for client, argument in programs.items()
-        }
+        self.programs = programs
+        self.children = {}
         self.selector = DefaultSelector()
-        for client, child in self.children.items():
-            self.selector.register(child.stdout, EVENT_READ, client)
-        self.away = set()
         self.awaited = set()
+        for client in programs:
+            self.start(client)
+
+    def start(self, client):
+        """Starts the process of a node, also again."""
+        command = [sys.executable, __file__, self.programs[client]]
+        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        self.children[client] = child
+        self.selector.register(child.stdout, EVENT_READ, client)
+
+    def stop(self, client):
+        """Ends the process of a node, as when its machine is switched off between two rounds."""
+        child = self.children.pop(client)
+        if client in self.awaited:
+            self.awaited.discard(client)
+            read(child.stdout)
+        self.selector.unregister(child.stdout)
+        child.stdin.close()
+        child.stdout.close()
+        assert child.wait(timeout=60) == 0
 
     def send(self, requests):
-        self._drain()
         for client, request in requests.items():
-            if client not in self.away:
+            if client in self.children:
+                if client in self.awaited:  # the answer to a message that nobody waits for any more
+                    read(self.children[client].stdout)
                 self.children[client].stdin.write(len(request).to_bytes(LENGTH, "big") + request)
                 self.awaited.add(client)
 
@@ -42,17 +56,9 @@ class Pipes:
                 return key.data, message
         return None
 
-    def _drain(self):
-        """Reads the answers to messages that nobody waits for any more."""
-        while self.awaited:
-            self.receive(60.0)
-
     def close(self):
-        self._drain()
-        for child in self.children.values():
-            child.stdin.close()
-            child.stdout.close()
-            child.wait(timeout=60)
+        for client in list(self.children):
+            self.stop(client)
         self.selector.close()
 
 
@@ -78,7 +84,7 @@ class Joining(msgspec.Struct):
     terms: bytes
     server: bytes
     keys: dict[int, bytes]
-    operators: list[tuple[bytes, bytes]] | None
+    operators: list[bytes] | None
 
 
 def main(argument):
@@ -90,16 +96,15 @@ def main(argument):
     from foltr.federation.membership import Member
     from foltr.node.learning import federated
     from foltr.secagg.terms import Terms, registry
-    from foltr.secagg.two_servers import Aggregator
 
     told = msgspec.json.decode(argument, type=Joining)
     member = Member(
         told.client, Ed25519PrivateKey.from_private_bytes(told.identity),
         msgspec.msgpack.decode(told.terms, type=Terms), registry(told.server, told.keys),
     )  # fmt: skip
-    operators = told.operators and tuple(Aggregator(*keys) for keys in told.operators)
+    operators = told.operators and tuple(told.operators)
     with foltr_node.open(Path(told.home)) as node:
-        side = federated.side_of(node.places, node.log, member, delta=1e-5, budget=None, operators=operators)
+        side = federated.side_of(node.places, node.log, member, operators=operators)
         while message := read(sys.stdin.buffer):
             try:
                 reply = respond(side, message) or b""

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from foltr.rng import stream
+
 TINY = """\
 name = "tiny"
 data = { name = "synthetic-mq2007@60", folds = "1-2" }
@@ -101,3 +103,22 @@ def own_data(folder: Path, *queries: int | list[int]) -> Path:
     for place, part in enumerate(("train", "vali", "test")):
         (folder / f"{part}.txt").write_text(letor(*queries, first=100 * place + 1))
     return folder
+
+
+TOPICS = ("fever", "rash", "cough", "sleep")
+
+
+def write_clinics(folder: Path) -> None:
+    """Sixty documents of four topics; a query names its topic, and long documents of a topic are its best."""
+    folder.mkdir(parents=True)
+    draws = stream(1, purpose="data").integers(1000, 60 * 30).reshape(60, 30)
+    topics = [TOPICS[number % 4] for number in range(60)]
+    bodies = [" ".join(topic if word % 5 == 0 else f"any{word % 40}" for word in row)
+              for topic, row in zip(topics, draws, strict=True)]  # fmt: skip
+    documents = [{"_id": f"d{i}", "title": f"note {i}", "text": body} for i, body in enumerate(bodies)]
+    queries = [{"_id": f"q{i}", "text": f"{TOPICS[i % 4]} any{i % 40}"} for i in range(60)]
+    graded = [f"q{q}\td{d}\t{1 + bodies[d].split().count(TOPICS[q % 4]) // 6}"
+              for q in range(60) for d in range(60) if d % 4 == q % 4]  # fmt: skip
+    (folder / "corpus.jsonl").write_text("\n".join(map(json.dumps, documents)))
+    (folder / "queries.jsonl").write_text("\n".join(map(json.dumps, queries)))
+    (folder / "qrels.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *graded]))

@@ -264,7 +264,7 @@ def test_the_quick_form_says_so_and_judges_nothing(command):
     reported = strict_json(command("reproduce", "made-up/fig1", "--quick", "--json").out)
     assert {row["verdict"] for row in reported["verdicts"]} == {"quick form: not judged", "data missing"}
     assert [claim["holds"] for claim in reported["claims"]] == [None]
-    assert reported["comparisons"][0]["rows"][0]["p"] is None  # one pair is no test
+    assert reported["comparisons"][0]["rows"][0]["unit"] == "queries"  # one run has as many
     assert {(row["published"], row["sd"]) for row in reported["verdicts"]} == {(None, None)}
     page = Path(reported["page"]).read_text()
     here = sum(row["ours"] is not None for row in reported["verdicts"])
@@ -282,6 +282,21 @@ def test_a_part_of_a_figure_can_be_reproduced_alone(command):
     page, chosen = Path(reported["page"]).read_text(), "--only users.clicks=informational --seeds 1"
     assert f"quick form of <code>made-up/fig1</code>, but <code>{chosen}</code>" in page
     assert f"foltr reproduce made-up/fig1 --quick {chosen}<" in page
+
+
+@pytest.mark.usefixtures("made_up")
+def test_a_claim_of_a_figure_can_be_decided_alone(command):
+    falling = 'id = "falls"\ntext = "Their ranker falls"\nkind = "falls"\nmetric = "offline_ndcg@10"\n'
+    falling += 'left = { "users.clicks" = "informational" }\n'
+    text = FIGURE.replace("[[claim]]", f'[[claim]]\n{falling}\n[[claim]]\nid = "careful-teach-better"', 1)
+    (figures.HOME / "made-up" / "fig1.toml").write_text(text, encoding="utf-8")
+    arguments = ("made-up/fig1", "--jobs", 1, "--folds", "1", "--json", "--claim", "falls")
+    reported = strict_json(command("reproduce", *arguments).out)
+    assert len(reported["results"]) == 1
+    decided, left_out = reported["claims"]
+    assert decided["holds"] is not None
+    assert (left_out["holds"], left_out["evidence"][:29]) == (None, "left out by --claim falls --f")
+    assert "foltr reproduce made-up/fig1 --claim falls --folds 1<" in Path(reported["page"]).read_text()
 
 
 @pytest.mark.usefixtures("made_up")

@@ -6,8 +6,7 @@ import msgspec
 import pytest
 from figure_runs import CURVE, final, run_of, users
 
-from foltr.lab.figures.compare import comparisons, find, judge, values, verdicts
-from foltr.lab.reporting.significance import paired_t
+from foltr.lab.figures.compare import _mark, comparisons, find, judge, values, verdicts
 
 # --- verdicts -------------------------------------------------------------------------------------------------------
 
@@ -137,7 +136,7 @@ def against(*rows):
 
 
 def compared(run, figure):
-    (table,) = comparisons(run, figure, paired_t)
+    (table,) = comparisons(run, figure)
     return table.rows
 
 
@@ -157,7 +156,7 @@ def test_a_pair_of_methods_has_means_difference_and_p(tmp_path):
     assert row.mark == ""
 
 
-def test_bonferroni_multiplies_by_the_number_of_rows_and_stops_at_one(tmp_path):
+def test_holm_multiplies_by_the_rows_that_are_left_and_stops_at_one(tmp_path):
     run = two(tmp_path, LEFT, RIGHT)
     assert [row.corrected_p for row in compared(run, against({}, {}, {}))] == pytest.approx([3 * P] * 3)
     assert compared(run, against(*[{}] * 20))[0].corrected_p == 1.0
@@ -175,10 +174,8 @@ def test_bonferroni_multiplies_by_the_number_of_rows_and_stops_at_one(tmp_path):
         (0.051, -1, ""),
     ],
 )
-def test_signs_are_filled_below_one_percent_and_open_below_five(tmp_path, p, difference, mark):
-    run = two(tmp_path, (2 + difference,) * 3, (2, 2, 2))
-    (table,) = comparisons(run, against(), lambda _left, _right: (0.0, p))
-    assert table.rows[0].mark == mark
+def test_signs_are_filled_below_one_percent_and_open_below_five(p, difference, mark):
+    assert _mark(difference, p) == mark
 
 
 @pytest.mark.parametrize(
@@ -201,16 +198,11 @@ def test_runs_are_paired_by_fold_and_seed_whatever_else_each_side_has(tmp_path):
         (users("perfect"), {(1, 1): [0, 5], (1, 2): [0, -90], (2, 1): [0, 7], (2, 2): [0, -90]}),
         (users("poison"), {(2, 1): [0, 3], (1, 1): [0, 2], (3, 1): [0, 80]}),
     )
-    seen = []
-
-    def test(left, right):
-        seen.append((list(left), list(right)))
-        return 0.0, 0.001
-
-    (table,) = comparisons(run, against(), test)
-    assert seen == [([5.0, 7.0], [2.0, 3.0])]
-    (row,) = table.rows
-    assert (row.runs, row.left, row.right, row.difference, row.mark) == (2, 6.0, 2.5, 3.5, "▲")
+    (row,) = compared(run, against())
+    # differences 3 and 4: t = 3.5 / .5 = 7 with one degree of freedom
+    assert (row.runs, row.pairs, row.unit) == (2, 2, "folds")
+    assert (row.left, row.right, row.difference) == (6.0, 2.5, 3.5)
+    assert row.p == pytest.approx(1 - 2 * math.atan(7) / math.pi)
 
 
 @pytest.mark.parametrize("other", [{(1, 1): [0, 4.0]}, {(2, 1): [0, 4.0]}], ids=["one pair", "no pair"])
@@ -226,4 +218,4 @@ def test_rows_without_their_data_are_left_out_and_so_are_tables_without_rows(tmp
     run = two(tmp_path, (5, 6), (1, 2))
     gone = {"name": "elsewhere", "left": {"data.name": "yahoo"}}
     assert [row.setting for row in compared(run, against({}, gone))] == ["all"]
-    assert comparisons(run, against(gone), paired_t) == []
+    assert comparisons(run, against(gone)) == []

@@ -25,8 +25,8 @@ def greater(**changes):
 def test_greater_holds_beyond_its_margin(tmp_path, margin, holds):
     run = run_of(tmp_path, (users("perfect"), final(0.4, 0.6)), (users("poison"), final(0.31, 0.49)))
     (decided,) = claims(run, greater(margin=margin))
-    evidence = "0.5000 against 0.4000 (+0.1000 ± 0.0100)"  # differences of .09 and .11
-    assert decided == Claim("careful users teach better", holds, evidence)
+    evidence = "0.5000 against 0.4000 (+0.1000 ± 0.0100, 2 folds)"  # differences of .09 and .11
+    assert decided == Claim("careful users teach better", holds, evidence, metric="offline_ndcg@10")
 
 
 def test_settings_with_other_runs_have_no_difference_by_run(tmp_path):

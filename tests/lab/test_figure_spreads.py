@@ -16,13 +16,13 @@ def decided(run, kind, left="perfect", right="poison", **claim):
     return found
 
 
-def test_a_lead_counts_beyond_two_standard_errors_only(tmp_path):
+def test_only_a_significant_lead_counts(tmp_path):
     def run(*numbers):
         return run_of(tmp_path, (users("perfect"), final(*numbers)), (users("poison"), final(0.5, 0.5)))
 
-    # differences .1 and .3: mean .2, standard error .1
+    # differences .1 and .3: t = .2 / .1 = 2 with one degree of freedom, p = .295
     assert decided(run(0.6, 0.8), "never-clearly-greater").holds is True
-    # differences .19 and .21: mean .2, standard error .01
+    # differences .19 and .21: t = 20, p = .032
     assert decided(run(0.69, 0.71), "never-clearly-greater").holds is False
     assert decided(run(0.3, 0.3), "never-clearly-greater").holds is True
     assert decided(run(0.6), "never-clearly-greater").holds is None
@@ -96,3 +96,20 @@ def test_the_weakest_party_is_compared_with_the_strongest(tmp_path, gains, holds
     found = decided(run._replace(rows=pl.concat([run.rows, more])), "weakest-gains-most", **names)
     assert found.holds is holds
     assert f"{gains[0]:+.4f} against {gains[1]:+.4f}" in found.evidence
+
+
+def test_the_lead_of_the_weakest_party_has_a_standard_error_over_the_runs(tmp_path):
+    """The weakest party is another one in every run: leads of .04, .06 and .08, standard error .02 / sqrt(3)."""
+    run = run_of(tmp_path, (users("perfect"), final(0.5, 0.5, 0.5)))
+    of_runs = [(0.3, 0.4, 0.05, 0.01), (0.4, 0.3, 0.01, 0.07), (0.3, 0.4, 0.09, 0.01)]
+    names = ("Local of 1", "Local of 2", "gain of 1", "gain of 2")
+    rows = [
+        (0, 1, seed, 2, name, value)
+        for seed, numbers in enumerate(of_runs, start=1)
+        for name, value in zip(names, numbers, strict=True)
+    ]
+    more = pl.DataFrame(rows, schema=SCHEMA, orient="row").with_columns(client=pl.lit(""))
+    claim = {"metric": "Local of {party}", "gain": "gain of {party}", "parties": 2}
+    found = decided(run._replace(rows=pl.concat([run.rows, more])), "weakest-gains-most", **claim)
+    assert found.holds
+    assert "+0.0700 against +0.0100 (+0.0600 ± 0.0115, 3 runs)" in found.evidence

@@ -10,6 +10,7 @@ from foltr.lab.audit.click_guessing import GUESSES, PUBLISHED, RANDOM_GUESSES
 from foltr.lab.figures import figures
 from foltr.lab.figures.claims import CLAIMS
 from foltr.lab.figures.compare import find, flat_label
+from foltr.lab.figures.evidence import matches
 from foltr.lab.people.experiment import WITHOUT_CLICKS, learners
 from foltr.lab.people.settings import CHECKPOINTS
 from foltr.lab.people.weights import shipped
@@ -27,7 +28,7 @@ METRICS |= {f"{what}, random {guesses}" for what in ("recall", "accuracy") for g
 METRICS |= {"nDCG@10, party {party}, Local", "parties, loses", "local steps saved", "messages saved"}
 METRICS |= {"recall@K", "recall", "ms a query", "size_mb", "AUC", "features off", "documents a second", "kB sent"}
 METRICS |= {"words known", "entries known", "unasked known", "precision", "entries charged"}
-METRICS |= {"entries read / allowance", "MB sent"}
+METRICS |= {"entries read / allowance", "MB sent", "moved places, counting", "moved places, MAP"}
 PEOPLE_ROWS = (
     *WITHOUT_CLICKS, *learners(shipped()), "MAP, memory", "local-only", "together", "together, personal part",
 )  # fmt: skip
@@ -62,8 +63,11 @@ def figure(name):
 @pytest.fixture
 def planned(figure):
     """The figure's settings as a run would list them, without any numbers."""
-    settings = figures.plan_of(figure).settings
-    plain = json.loads(json.dumps([resolved(one) for one in settings]))
+    return as_a_run(figures.plan_of(figure))
+
+
+def as_a_run(plan):
+    plain = json.loads(json.dumps([resolved(one) for one in plan.settings]))
     listed = [SettingRecord(index, resolved=one) for index, one in enumerate(plain)]
     return Run(Path(), Manifest(settings=listed), None)
 
@@ -113,7 +117,7 @@ def test_the_quick_form_of_texts_asks_less(figure):
     for long, short in zip(full, quick, strict=True):
         assert short.runs.seeds == 1
         changed = [key for key, value in flat(resolved(short)).items() if value != flat(resolved(long))[key]]
-        assert {key.rpartition(".")[2] for key in changed} <= smaller | {"seeds", "folds", "name"}
+        assert {key.rpartition(".")[2] for key in changed} <= smaller | {"openings", "words", "seeds", "folds", "name"}
         kind, _, documents = long.data.name.rpartition("-")
         assert short.data.name == (f"made-up-{int(documents) // 10}" if kind == "made-up" else long.data.name)
         tables = [getattr(one, "silo", None) or one.people for one in (short, long)]
@@ -333,6 +337,55 @@ def test_only_of_what_no_setting_has_is_refused():
     whole = figures.plan_of(figures.read_figure("fpdgd/table2"))
     with pytest.raises(InputError, match=r"--only users.clicks=nobody: no setting of this figure has that"):
         figures.matching(whole, ["users.clicks=nobody"])
+
+
+def test_a_claim_keeps_the_settings_that_it_compares_and_no_others():
+    """Fang's attack and poisoned clicks stand in two parts of the grid; no single key=value selects both."""
+    grid = figures.read_figure("poisoning/grid")
+    chosen = figures.deciding(figures.plan_of(grid), grid, ["fang-above-clicks-median"])
+    labels_of_chosen = [flat(resolved(setting)) for setting in chosen.settings]
+    assert len(chosen.settings) == 2 * 4 * 3  # two attacks, four numbers of attackers, three click models
+    assert {label["federation.aggregator"] for label in labels_of_chosen} == {"median"}
+    assert {(label["attack.kind"], label["attack.knowledge"]) for label in labels_of_chosen} == {
+        ("poison", "partial"), ("fang", "full"),
+    }  # fmt: skip
+    with_no_attack = figures.deciding(figures.plan_of(grid), grid, ["trimmed-mean-withstands-fang"])
+    assert len(with_no_attack.settings) == 4 * 3 + 3
+
+
+def test_settings_of_a_right_side_agree_with_some_setting_of_the_left_side():
+    table = figures.read_figure("fpdgd/fig2")
+    chosen = figures.deciding(figures.plan_of(table), table, ["above-es-at-10"])
+    assert {flat(resolved(setting))["data.name"] for setting in chosen.settings} == {"mq2007"}
+
+
+@every_figure
+def test_a_claim_compares_the_same_settings_in_its_part_of_a_figure_as_in_the_whole(figure):
+    whole = figures.plan_of(figure)
+    for claim in figure.content.get("claim", []):
+        part = figures.deciding(whole, figure, [claim["id"]])
+        assert _compared(part, claim) == _compared(whole, claim)
+
+
+def _compared(plan, claim):
+    """Labels of the left side's settings and of all pairs; of all settings where a claim names no side."""
+    run = as_a_run(plan)
+    if "left" not in claim:
+        return [flat_label(setting) for setting in run.manifest.settings]
+    left = [flat_label(setting) for setting in find(run, claim["left"])]
+    sides = [
+        {"left": claim.get(f"{other}left", claim["left"]), "right": claim[f"{other}right"], "by": claim.get("by", [])}
+        for other in ("", "other_")
+        if f"{other}right" in claim
+    ]
+    return left, [[(name, flat_label(a), flat_label(b)) for name, a, b in matches(run, pair)] for pair in sides]
+
+
+def test_a_claim_that_a_figure_does_not_state_is_refused():
+    table = figures.read_figure("fpdgd/table2")
+    expected = r"figure fpdgd/table2 has no claim 'one-comon-factor'. Did you mean 'one-common-factor'\?"
+    with pytest.raises(InputError, match=expected):
+        figures.deciding(figures.plan_of(table), table, ["one-comon-factor"])
 
 
 def test_a_part_wins_over_the_base_key_by_key_unless_it_changes_the_kind():

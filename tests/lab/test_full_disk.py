@@ -85,7 +85,7 @@ def limited(size):
 @pytest.mark.skipif(sys.platform != "linux", reason="limits on the size of files are those of Linux")
 @pytest.mark.parametrize(
     ("size", "jobs", "named", "stored"),
-    [(1000, 1, "singles", 0), (1000, 2, "singles", 0), (6000, 1, "rows.parquet", 8)],
+    [(1000, 1, "singles", 0), (1000, 2, "singles", 0), (8000, 1, "rows.parquet", 8)],
     ids=["of a single run", "of a single run in a worker", "of the rows"],
 )
 def test_a_real_limit_on_the_size_of_files_is_named(size, jobs, named, stored, tiny, tmp_path, finished):

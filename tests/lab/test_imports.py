@@ -62,9 +62,9 @@ def test_reporting_may_read_records_and_nothing_else():
     ]
     every = {f"foltr.{module.name}" for module in pkgutil.iter_modules(foltr.__path__)} - {"foltr.lab"}
     every |= {f"foltr.lab.{module.name}" for module in pkgutil.iter_modules(foltr.lab.__path__)}
-    # atomic: to write a page
+    # files: to write a page
     assert every - forbidden == {
-        "foltr.lab.records", "foltr.errors", "foltr.types", "foltr.atomic", "foltr.lab.reporting",
+        "foltr.lab.records", "foltr.errors", "foltr.types", "foltr.files", "foltr.lab.reporting",
     }  # fmt: skip
 
 

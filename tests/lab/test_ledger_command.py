@@ -10,7 +10,8 @@ from scipy.special import ndtr
 
 from foltr.privacy.calibration import noise_multiplier
 from foltr.privacy.events import Event
-from foltr.privacy.ledger_file import inspect_ledger, open_ledger
+from foltr.privacy.ledger_file import open_ledger
+from foltr.privacy.ledger_repair import inspect_ledger
 
 DELTA = 1e-5
 SIGMA = noise_multiplier(1.0, DELTA, 20)
@@ -204,6 +205,46 @@ def test_a_ledger_that_has_a_witness_is_not_judged_without_it(node, command):
     assert "12 releases charged" in answer.out
 
 
+def test_the_budget_is_shown_and_changed_after_showing_what_was_spent(node, command, monkeypatch):
+    call = ("privacy", "ledger", node[0], "--witness", node[1])
+    assert "Budget of all federations together: none." in command(*call).out
+    asked = []
+    monkeypatch.setattr("typer.confirm", lambda words, abort: asked.append((words, abort)))
+    answer = command(*call, "--budget", 1.5, "--delta", 1e-6)
+    assert asked == [("Change the budget from none to epsilon 1.5 at delta 1e-06?", True)]
+    said = " ".join(answer.out.split())
+    assert f"Spent: epsilon {epsilon_of(math.sqrt(12) / SIGMA, 1e-6):.3g} at delta 1e-06" in said
+    assert "Budget of all federations together: epsilon 1.5 at delta 1e-06." in said
+    found = strict_json(command(*call, "--json").out)
+    assert found["limit"] == {"budget": 1.5, "delta": 1e-6, "against": "malicious"}
+
+
+def test_a_budget_is_changed_by_nobody_who_says_no(node, command, monkeypatch):
+    before = contents(node)
+    monkeypatch.setattr("click.termui.visible_prompt_func", lambda *_: "n")
+    for decision in (("--budget", 9), ("--accept", "0" * 32)):
+        assert command("privacy", "ledger", node[0], "--witness", node[1], *decision).code == 1
+    assert contents(node) == before
+
+
+def test_a_new_ledger_takes_the_place_of_a_lost_one_by_command(node, command):
+    lost = inspect_ledger(node[0] / "ledger", witness=node[1] / "ledger").identity
+    for folder in node:
+        (folder / "ledger").unlink()
+    charge(node, [])
+    assert command("privacy", "ledger", node[0], "--witness", node[1], "--accept", lost, "--yes").code == 0
+    ledger = open_ledger(node[0] / "ledger", witness=node[1] / "ledger", delta=DELTA, budget=None)
+    ledger.require(lost, path=node[0])
+
+
+def test_a_refused_ledger_is_repaired_before_its_budget_changes(node, refused, tmp_path):
+    restored(node, tmp_path)
+    before = contents(node)
+    call = ("privacy", "ledger", node[0], "--witness", node[1], "--budget", 1, "--yes")
+    assert "repair the ledger first" in refused(*call)
+    assert contents(node) == before
+
+
 def test_a_ledger_without_a_witness_says_what_is_not_noticed(tmp_path, command):
     (tmp_path / "state").mkdir()
     open_ledger(tmp_path / "state" / "ledger", delta=DELTA, budget=None)
@@ -235,8 +276,12 @@ def test_what_a_crash_leaves_is_no_refusal(node, command, damage, says):
         (["."], "there is no ledger; name the folder that has the file ledger"),
         (["state", "--delta", "2"], "between 0 and 1"),
         (["state", "--repair", "--yes"], "--repair needs --witness"),
-        (["state", "--yes"], "go with --repair"),
-        (["state", "--missing", "3"], "go with --repair"),
+        (["state", "--yes"], "--yes goes with --repair, --budget or --accept"),
+        (["state", "--missing", "3"], "--missing goes with --repair"),
+        (["state", "--budget", "-1", "--yes"], "use a finite epsilon of 0 or more"),
+        (["state", "--budget", "inf", "--yes"], "use a finite epsilon of 0 or more"),
+        (["state", "--budget", "1", "--json"], "add --yes"),
+        (["state", "--accept", "mine", "--yes"], "32 digits"),
         (["state", "--witness", "elsewhere", "--repair", "--json"], "add --yes"),
         (["state", "--witness", "state"], "belongs in another folder"),
     ],

@@ -8,9 +8,9 @@ import pytest
 from foltr.clicks import Users, click_model, clicks_on
 from foltr.errors import SpecError
 from foltr.federation.schedule import Members
-from foltr.lab.people import corpora, start_weights, together
+from foltr.lab.people import corpora, spill, start_weights, together
 from foltr.lab.people.comparison import clicks_by, known_items, topical
-from foltr.lab.people.experiment import Situation, graded_gain, learners, quality_of, reciprocal_rank, trace
+from foltr.lab.people.experiment import Course, Situation, graded_gain, learners, quality_of, reciprocal_rank, trace
 from foltr.lab.people.history import columns, next_day, no_history, opened
 from foltr.lab.people.learners import NoLearning
 from foltr.lab.people.people import FAVOURITES, person, searches_of, test_searches
@@ -19,11 +19,11 @@ from foltr.lab.people.queries import field_text, known_item
 from foltr.lab.people.remembering import Memory
 from foltr.lab.people.runs import check
 from foltr.lab.people.searching import Prepared, Searcher, with_features
-from foltr.lab.people.settings import KnownItems, Together, Topical
+from foltr.lab.people.settings import KnownItems, Spill, Together, Topical
 from foltr.lab.people.weights import HISTORY, Weights, shipped, weights_for
 from foltr.lab.spec.parse import setting
 from foltr.learners.softmax import SoftmaxMap
-from foltr.node.learning import memory
+from foltr.node.learning import habits, memory
 from foltr.rng import stream
 from foltr.text.analysis import stop_words, words
 from foltr.text.matching import NAMES
@@ -122,18 +122,22 @@ def test_history_counts_as_the_node_does():
     folder_of = np.array([0, 0, 0, 1, 1, 1])
     history = no_history(folder_of)
     for document, typed in ((0, "one"), (0, "two"), (4, "three")):
-        opened(history, document, typed)
+        opened(history, document, typed, body_word=False)
     next_day(history)
-    opened(history, 1, "four")
-    opened(history, 0, "one")
+    opened(history, 1, "four", body_word=True)
+    opened(history, 0, "one", body_word=False)
     day = memory.DAY
     uses = [("one", keys[0], 0), ("two", keys[0], 0), ("three", keys[4], 0), ("four", keys[1], day)]
-    counted = memory.count_openings([*uses, ("one", keys[0], day)], day)
-    weighed = memory.weighed(counted, {"/home/a": 3, "/home/b": 3}, 6)
-    documents, folders = columns(history, np.arange(6))
-    np.testing.assert_allclose(documents, np.log1p(memory.opened(weighed, keys)))
-    np.testing.assert_allclose(folders, np.log1p(memory.folder_opened(weighed, keys)))
+    counted = habits.count_openings([*uses, ("one", keys[0], day)], day)
+    weighed = habits.weighed(counted, {"/home/a": 3, "/home/b": 3}, 6)
+    documents, folders = columns(history, np.arange(6), body_word=False)
+    np.testing.assert_allclose(documents, np.log1p(habits.opened(weighed, keys)))
+    np.testing.assert_allclose(folders, np.log1p(habits.folder_opened(weighed, keys)))
     assert documents[0] > documents[2]
+    part = habits.weighed(habits.count_openings(uses[3:], day), {"/home/a": 3}, 6)
+    documents, folders = columns(history, np.arange(6), body_word=True)
+    np.testing.assert_allclose(documents, np.log1p(habits.opened(part, keys)), atol=1e-12)
+    np.testing.assert_allclose(folders, np.log1p(habits.folder_opened(part, keys)), atol=1e-12)
 
 
 def test_the_shipped_weights_are_a_linear_ranker_over_known_features():
@@ -225,6 +229,43 @@ def test_counting_lifts_what_was_opened(searcher, weights):
     here = situation(searcher, weights, clicks="perfect")
     without = Weights(weights.names, np.where(np.isin(weights.names, HISTORY), 0.0, weights.values))
     assert trace(here, weights, NoLearning()).offline[20] > trace(here, without, NoLearning()).offline[20]
+
+
+def all_opened(here):
+    """The same person, who opens every document of a list."""
+    always = here.click_model._replace(click=np.ones((10, 2)), stop=np.zeros(2))
+    return here._replace(click_model=always)
+
+
+def searched(here, weights, steps=6, **how):
+    def first_documents(features, k, draws):
+        return np.arange(min(k, len(features))), features @ weights.values
+
+    course = Course(here, weights, **how)
+    return course, [course.search(step, first_documents) for step in range(steps)]
+
+
+def test_simulated_people_learn_by_the_rule_of_a_node(searcher, weights):
+    """All of a list is opened: the lowest document is the choice. A text that comes again teaches nothing."""
+    here = all_opened(situation(searcher, weights))
+    displayed = [min(10, len(here.search(number).documents)) for number in range(3)]
+    assert max(displayed) > 1
+    course, lists = searched(here._replace(search=lambda step: here.search(step // 2)), weights)
+    assert [int(one.clicks.sum()) for one in lists] == [1, 0] * 3
+    assert [len(one.ranking) for one in lists[::2]] == [1, 1, 1]  # what was opened before is no rival, displayed ...
+    assert len(lists[0].features) == len(here.search(0).documents) - displayed[0] + 1  # ... or not
+    assert [len(one.ranking) for one in lists[1::2]] == displayed
+    assert len(course.log) == 6
+    assert len(course.lessons) == 3
+    opened_documents = {number for place in range(3) for number in here.search(place).documents[: displayed[place]]}
+    assert set(np.flatnonzero(course.history.all.documents)) == opened_documents  # counting uses every opening
+
+
+def test_every_opening_teaches_where_a_row_says_so(searcher, weights):
+    here = all_opened(situation(searcher, weights))
+    course, lists = searched(here._replace(search=lambda step: here.search(0)), weights, every_opening=True)
+    assert [int(one.clicks.sum()) for one in lists] == [min(10, len(here.search(0).documents))] * 6
+    assert len(course.lessons) == len(course.log) == 6
 
 
 def test_a_learner_without_clicks_stays_at_the_start(searcher, weights):
@@ -355,3 +396,41 @@ def test_the_memory_of_a_simulated_person_puts_a_chosen_document_first():
     remembered.choose(search, [9], step=0)
     assert remembered.placed(search, order, exact, step=1).tolist() == [2, 0, 1]
     assert remembered.placed(search._replace(text="other words"), order, exact, step=1).tolist() == [0, 1, 2]
+
+
+# --- spill ----------------------------------------------------------------------------------------------------------
+
+
+def test_fifty_openings_of_one_folder_take_at_most_two_percent_of_unrelated_places():
+    """One person of docstrings, 150 words; without the bound, weights fitted to the openings take more than that."""
+    searcher = Searcher(corpora.load_texts("docstrings"))
+    found = spill.measure(searcher, Spill(words=150), weights_for("docstrings"), seed=701)
+    assert max(found["moved places, counting"], found["moved places, MAP"]) <= 0.02
+    assert found["moved places, MAP, history not bounded"] > 0.02
+
+
+def test_texts_without_titles_are_searched_by_words_of_bodies():
+    texts = corpora.load_texts("docstrings")
+    bodies = texts._replace(titles=("",) * len(texts.titles), names=("",) * len(texts.names))
+    searcher = Searcher(bodies)
+    assert searcher.prepare("iterator", {}).body_word
+    assert not searcher.prepare("iterator object", {}).body_word
+    assert not Searcher(texts).prepare("iterator", {}).body_word  # some title has it
+
+
+@pytest.mark.parametrize("seed", [703, 705])
+def test_openings_by_several_words_do_not_decide_searches_for_one_word_of_bodies(seed):
+    """Docstrings without titles and names, 150 words: at most two percent, and more where history is not bounded."""
+    texts = corpora.load_texts("docstrings")
+    bodies = texts._replace(titles=("",) * len(texts.titles), names=("",) * len(texts.names))
+    found = spill.measure(Searcher(bodies), Spill(words=150), weights_for("docstrings"), seed=seed)
+    assert max(found["moved places, counting"], found["moved places, MAP"]) <= 0.02
+    assert found["moved places, MAP, history not bounded"] > 0.02
+
+
+def test_somebody_who_always_types_one_word_keeps_the_habits_of_such_searches():
+    texts = corpora.load_texts("docstrings")
+    bodies = texts._replace(titles=("",) * len(texts.titles), names=("",) * len(texts.names))
+    habit = Spill(words=150, typed="one-word")
+    found = spill.measure(Searcher(bodies), habit, weights_for("docstrings"), seed=703)
+    assert found["moved places, MAP"] == found["moved places, MAP, history not bounded"] > 0

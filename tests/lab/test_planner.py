@@ -9,7 +9,7 @@ from rich.console import Console
 from scipy.stats import chi2
 
 from foltr.errors import SpecError
-from foltr.lab.runs import plan_advice, planner
+from foltr.lab.runs import plan_words, planner
 from foltr.lab.runs.planner import Candidate, Target, Trial
 from foltr.privacy import ledger, release
 from foltr.privacy.calibration import gaussian_epsilon
@@ -117,7 +117,7 @@ def test_less_noise_is_better():
 def test_a_small_federation_is_told_so_and_what_would_help():
     found = plan(clients=20, epsilon=0.01)
     assert found["verdict"] == "too small"
-    said = " ".join(plan_advice.advice(found))
+    said = " ".join(plan_words.advice(found))
     assert said.startswith("20 clients are too few for this target")
     assert "2 weeks would bring" in said
 
@@ -126,7 +126,7 @@ def test_a_large_federation_can_afford_it():
     found = plan(clients=1_000_000, epsilon=8.0)
     assert found["verdict"] == "good"
     assert found["help"] is None
-    said = " ".join(plan_advice.advice(found))
+    said = " ".join(plan_words.advice(found))
     assert "the target is affordable" in said
     assert "clients simulated with the noise of 1,000,000" in said
 
@@ -136,11 +136,11 @@ def test_the_plan_says_on_what_it_rests():
     assert found["simulated"]["runs"] == 2
     assert found["simulated"]["further_runs"] == 2
     assert set(found["references"]) == {"no privacy", "local only"}
-    said = " ".join(plan_advice.advice(found))
+    said = " ".join(plan_words.advice(found))
     assert "Simulated on synthetic-mq2007" in said
     assert "2 runs of each candidate, and 2 further runs" in said
     out = io.StringIO()
-    Console(file=out, width=80).print(plan_advice.table(found))
+    Console(file=out, width=80).print(plan_words.table(found))
     assert max(map(len, out.getvalue().splitlines())) <= 80
     assert out.getvalue().count("→") == 1
 
@@ -186,6 +186,6 @@ def test_verdicts(private, unprotected, local_only, verdict):
 def test_what_would_help_is_said_with_its_figure():
     found = plan(clients=20, epsilon=0.01)
     found["help"] = {"weeks": 2, "ndcg_with_these_weeks": 0.5, "clients": 400, "epsilon": 8.0}
-    assert "400 clients, or epsilon 8" in " ".join(plan_advice.advice(found))
+    assert "400 clients, or epsilon 8" in " ".join(plan_words.advice(found))
     found["help"] |= {"clients": None, "epsilon": None}
-    assert "16 times the clients are not enough" in " ".join(plan_advice.advice(found))
+    assert "16 times the clients are not enough" in " ".join(plan_words.advice(found))

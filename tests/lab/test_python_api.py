@@ -84,7 +84,7 @@ def test_a_spec_runs_to_a_result_with_curves(result):
 
 
 def test_the_summary_is_what_the_command_prints(result, command, tmp_path):
-    assert set(result.summary) == {"run", "dir", "results"}
+    assert set(result.summary) == {"run", "dir", "results", "significance", "warnings"}
     spec = tmp_path / "same.toml"
     spec.write_text(
         'name = "from Python"\ndata = { name = "synthetic-mq2007@60", folds = 1 }\n'

@@ -84,7 +84,7 @@ def test_what_every_run_uses_changes_every_key(module):
     "module",
     [
         "foltr",
-        "foltr.atomic",
+        "foltr.files",
         "foltr.cli.main",
         "foltr.errors",
         "foltr.lab.bench.training",

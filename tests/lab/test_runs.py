@@ -1,17 +1,29 @@
 """A run and what it leaves: files that agree with each other, and numbers that can be had again from them."""
 
 import datetime
+import itertools
+import shutil
+import zipfile
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 from laboratory import TINY, ended, own_data, read_json, singles, start, strict_json, the_run
+from scipy.stats import ttest_rel
 
 import foltr
+from foltr.errors import StorageError
+from foltr.lab import records
+from foltr.lab.runs import store
 from foltr.lab.runs.pool import run_jobs
+from foltr.lab.runs.progress import run_plan
 from foltr.lab.runs.run import finish, prepare, to_do
+from foltr.lab.runs.single import run_setting
+from foltr.lab.simulation.population import load
+from foltr.lab.spec import parse
 from foltr.lab.spec.parse import plan, read
-from foltr.metrics import ndcg
+from foltr.metrics import ndcg, on_scale, parse_metric
 
 METRICS = {
     "offline_ndcg@10",
@@ -21,6 +33,13 @@ METRICS = {
     "online_max_rr",
     "online_max_rr_first",
     "online_max_rr_last_tenth",
+    "validation_ndcg@10",
+    "validation_mrr@10",
+}
+BOTH = ("empty", "skip", "zero")
+COUNTED = {
+    **dict.fromkeys((*records.OFFLINE, *records.VALIDATION), (*BOTH, "queries", "relevant_queries")),
+    **dict.fromkeys(("online_ndcg@10", "discounted_online_ndcg"), ("empty",)),
 }
 RUNS = [(fold, seed) for fold in (1, 2) for seed in (1, 2)]  # of each setting of the tiny spec
 ROUNDS = 20
@@ -29,9 +48,9 @@ ROUNDS = 20
 # --- the files ------------------------------------------------------------------------------------------------------
 
 
-def test_a_run_leaves_its_five_files_and_nothing_half_written(finished):
+def test_a_run_leaves_its_six_files_and_nothing_half_written(finished):
     run = the_run(finished)
-    names = {"manifest.json", "rows.parquet", "ranker.npz", "privacy.json", "ledger.json"}
+    names = {"manifest.json", "rows.parquet", "queries.parquet", "ranker.npz", "privacy.json", "ledger.json"}
     assert {path.name for path in run.iterdir()} == names
     assert len(list((finished / "singles").iterdir())) == len(singles(finished)) == 8
 
@@ -85,14 +104,112 @@ def test_rows_hold_every_metric_of_every_single_run(finished):
     assert rows["value"].is_finite().all()
     found = set(rows.select("setting", "fold", "seed", "metric", "round").rows())
     assert len(found) == len(rows)  # none twice
-    names = METRICS - {"online_max_rr_first", "online_max_rr_last_tenth"}
+    both = {f"{name} (zero)" for name in (*records.OFFLINE, *records.VALIDATION)}
+    at_the_end = {*records.VALIDATION, *both}
+    every_round = METRICS - at_the_end - {"online_max_rr_first", "online_max_rr_last_tenth"}
     assert found == {
         (setting, *run, name, round)
         for setting in (0, 1)
         for run in RUNS
-        for name in names
-        for round in range(1, ROUNDS + 1)
+        for name in (*every_round, *at_the_end)
+        for round in range(1 if name in every_round else ROUNDS, ROUNDS + 1)
     }
+
+
+def test_every_test_query_has_the_value_of_the_final_ranker(finished):
+    run = records.read(the_run(finished))
+    assert dict(run.queries.schema) == records.QUERY_SCHEMA
+    for index, (fold, seed) in enumerate(RUNS):
+        ranker = foltr.Ranker.load(run.dir / "ranker.npz", setting=1, index=index)
+        test = foltr.load("synthetic-mq2007@60", fold=fold).test
+        mine = {}
+        for query, (a, b) in zip(test.queries, itertools.pairwise(test.offsets), strict=True):
+            value = ndcg(ranker.score(test.features[a:b]), test.labels[a:b])
+            mine[str(query)] = pytest.approx(value, abs=1e-5) if test.labels[a:b].any() else None
+        stored = run.queries.filter(setting=1, fold=fold, seed=seed, metric="offline_ndcg@10")
+        assert dict(stored.select("query", "value").rows()) == mine
+        assert len(stored) == len(test.queries)
+
+
+def test_the_mean_over_queries_is_the_last_offline_row(finished):
+    run = records.read(the_run(finished))
+    key = ["setting", "fold", "seed", "metric"]
+    final = run.rows.filter(pl.col("metric").is_in(records.OFFLINE), pl.col("round") == ROUNDS)
+    both = run.queries.group_by(key).agg(pl.col("value").mean().alias("mean")).join(final, on=key)
+    assert len(both) == len(final) == 2 * 2 * len(RUNS)
+    assert both["mean"].to_numpy() == pytest.approx(both["value"].to_numpy(), abs=1e-6)
+
+
+def test_both_means_are_those_of_the_stored_queries(reported, finished):
+    queries = records.read(the_run(finished)).queries
+    for setting, result in enumerate(reported["results"]):
+        for metric in records.OFFLINE:
+            mine, cell = queries.filter(setting=setting, metric=metric), result["metrics"][metric]
+            of_runs = mine.group_by("fold", "seed").agg(
+                skip=pl.col("value").mean(), zero=pl.col("value").fill_null(0.0).mean()
+            )
+            for empty in ("skip", "zero"):
+                assert cell[empty] == pytest.approx(of_runs[empty].mean(), abs=1e-6)
+            first = mine.filter(seed=1)
+            assert (cell["empty"], cell["mean"]) == ("skip", cell["skip"])
+            assert (cell["queries"], cell["relevant_queries"]) == (len(first), first["value"].count())
+            assert first["value"].null_count() > 0  # else the two means are one
+
+
+def test_with_zero_queries_without_a_relevant_document_count_as_0(reported, command, tiny, tmp_path):
+    answer = strict_json(command("run", tiny, "--set", "metrics.empty=zero", "--out", tmp_path, "--json").out)
+    assert answer["run"] != reported["run"]
+    for zero, skip in zip(answer["results"], reported["results"], strict=True):
+        for metric in (*records.OFFLINE, *records.VALIDATION):
+            ours, other = zero["metrics"][metric], skip["metrics"][metric]
+            assert ours["mean"] == ours["zero"] == pytest.approx(other["zero"], abs=1e-12)
+            assert ours["skip"] == pytest.approx(other["skip"], abs=1e-12)
+        assert zero["metrics"]["online_ndcg@10"] == skip["metrics"]["online_ndcg@10"]
+    rows = [pl.read_parquet(path / "rows.parquet") for path in (the_run(tmp_path), Path(reported["dir"]))]
+    curves = [one.filter(metric="offline_ndcg@10", setting=0, fold=1, seed=1)["value"].to_numpy() for one in rows]
+    test = foltr.load("synthetic-mq2007@60", fold=1).test
+    share = np.mean(np.maximum.reduceat(test.labels, test.offsets[:-1]) > 0)
+    assert curves[0] == pytest.approx(share * curves[1])
+
+
+def test_the_default_of_metrics_is_no_part_of_a_key():
+    def key(**tables):
+        one = parse.setting({"data": {"name": "synthetic-mq2007@60"}, **tables})
+        return store.key_of(one, checksum="c", fold=1, seed=1)
+
+    assert key() == key(metrics={"empty": "skip"})
+    assert key() != key(metrics={"empty": "zero"})
+
+
+def test_a_wrong_choice_for_empty_queries_is_refused_with_the_choices(refused, tiny):
+    message = refused("run", tiny, "--set", "metrics.empty=zer")
+    assert "metrics.empty" in message
+    assert "skip, zero. Did you mean 'zero'?" in message
+
+
+def test_queries_of_clients_with_rankers_of_their_own_have_the_mean_over_the_clients():
+    spec = {
+        "data": {"name": "synthetic-mq2007@60", "folds": 1}, "personal": {"kind": "local_only"},
+        "federation": {"clients": 3, "rounds": 4, "interactions": 2},
+    }  # fmt: skip
+    personal = parse.setting(spec)
+    fold = load(personal.data, 1)
+    *_, result = run_setting(personal, fold, 1)
+    assert sorted(map(int, result.query_ids)) == sorted(fold.test.queries)
+    means = np.nanmean(result.query_values, axis=1)
+    assert result.query_metrics.tolist() == ["nDCG@10", "RR(rel=1)@10"]
+    assert means == pytest.approx(result.offline[:, -1], abs=1e-6)  # all clients have the same test queries
+
+
+def test_a_run_of_an_earlier_version_has_no_values_of_queries(finished, tmp_path):
+    older = tmp_path / "older"
+    shutil.copytree(the_run(finished), older)
+    (older / "queries.parquet").unlink()
+    assert records.read(older).queries.is_empty()
+    assert dict(records.read(older).queries.schema) == records.QUERY_SCHEMA
+    pl.DataFrame({"query": ["1"]}).write_parquet(older / "queries.parquet")
+    with pytest.raises(StorageError, match=r"queries\.parquet is not of this version"):
+        records.read(older)
 
 
 def test_the_ranker_file_holds_every_ranker_with_its_fold_and_seed(finished):
@@ -174,7 +291,7 @@ def reported(command, finished, tiny):
 
 
 def test_json_prints_one_object_of_the_documented_shape(reported, finished):
-    assert set(reported) == {"run", "dir", "results"}
+    assert set(reported) == {"run", "dir", "results", "significance", "warnings"}
     assert reported["dir"] == str(finished / reported["run"])
     assert [one["setting"] for one in reported["results"]] == [
         {"users.clicks": "navigational"},
@@ -184,8 +301,8 @@ def test_json_prints_one_object_of_the_documented_shape(reported, finished):
         assert set(one) == {"setting", "metrics", "clients", "interactions", "seconds"}
         assert set(one["metrics"]) == METRICS
         assert one["interactions"] == 640
-        for cell in one["metrics"].values():
-            assert set(cell) == {"mean", "sd", "runs"}
+        for name, cell in one["metrics"].items():
+            assert set(cell) == {"mean", "sd", "runs", *COUNTED.get(name, ())}
             assert cell["runs"] == 4
 
 
@@ -202,11 +319,36 @@ def test_every_printed_number_can_be_had_again_from_the_rows(reported, finished)
             by_run["online_max_rr"].append(sum(curve["online_max_rr"]) / ROUNDS)
             by_run["online_max_rr_first"].append(curve["online_max_rr"][0])
             by_run["online_max_rr_last_tenth"].append(sum(curve["online_max_rr"][-2:]) / 2)
-            by_run["offline_ndcg@10"].append(curve["offline_ndcg@10"][-1])
-            by_run["offline_mrr@10"].append(curve["offline_mrr@10"][-1])
+            for name in (*records.OFFLINE, *records.VALIDATION):
+                by_run[name].append(curve[name][-1])
         for name, values in by_run.items():
             assert result["metrics"][name]["mean"] == pytest.approx(np.mean(values))
             assert result["metrics"][name]["sd"] == pytest.approx(np.std(values, ddof=1))
+
+
+def test_printed_p_values_are_those_of_scipy_on_the_stored_values_of_queries(reported, finished):
+    queries = records.read(the_run(finished)).queries.filter(metric="offline_ndcg@10").drop_nulls("value")
+    # folds of synthetic data give the same ids to different queries
+    means = queries.with_columns(pl.col("value").cast(pl.Float64)).group_by("setting", "fold", "query").agg(
+        pl.col("value").mean()).sort("fold", "query")  # fmt: skip
+    base, other = (means.filter(setting=setting)["value"].to_numpy() for setting in (0, 1))
+    test = next(one for one in reported["significance"] if one["metric"] == "offline_ndcg@10")
+    assert (test["unit"], test["pairs"], test["folds"], test["seeds"]) == ("queries", len(base), 2, 2)
+    assert (test["correction"], test["comparisons"]) == ("Holm", 1)
+    assert test["p"] == test["corrected_p"] == pytest.approx(ttest_rel(other, base).pvalue, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ("users.clicks=nobody", "users.clicks = 'nobody': no setting has this value; there are navigational"),
+        ("users.k=10", "every setting has these values, which leaves none to test"),
+        ("users.click=navigational", "no setting has this key"),
+        ("navigational", "--baseline navigational: expected key=value"),
+    ],
+)
+def test_a_baseline_that_nothing_can_be_tested_against_is_refused(value, problem, refused, tiny, tmp_path):
+    assert problem in refused("run", tiny, "--out", tmp_path, "--baseline", value)
 
 
 def test_without_json_a_table_and_the_way_to_a_page_are_printed(command, finished, tiny):
@@ -384,3 +526,68 @@ def test_enough_documents_are_not_worth_a_word(command, tmp_path):
     answer = command("run", add(command, tmp_path / "mine", 3, 6), "--jobs", 1)
     assert answer.code == 0, answer.err
     assert "shorter than" not in answer.err
+
+
+# --- metrics of a spec ----------------------------------------------------------------------------------------------
+
+LISTED = ["AP(rel=2)@5", "ERR@10", "P@3", "nDCG@10"]
+
+
+def test_listed_metrics_are_measured_on_every_query_and_named_with_threshold_and_top_grade(command, tiny, tmp_path):
+    answer = command("run", tiny, "--set", f"metrics={LISTED}", "--folds", 1, "--seeds", 1, "--out", tmp_path)
+    assert answer.code == 0, answer.err
+    words = " ".join(answer.out.split())
+    assert "AP(rel=2)@5" in words
+    assert "ERR(max_rel=2)@10" in words
+    assert max(map(len, answer.out.splitlines()[:12])) <= 80
+    run = records.read(the_run(tmp_path))
+    test = foltr.load("synthetic-mq2007@60", fold=1).test
+    ranker = foltr.Ranker.load(run.dir / "ranker.npz", setting=0, index=0)
+    for name in LISTED:
+        metric = on_scale(parse_metric(name), 2)
+        stored = run.queries.filter(setting=0, metric=records.stored_name("offline", str(metric)))
+        for query, value in stored.select("query", "value").rows():
+            a, b = (test.offsets[test.queries.astype(str).tolist().index(query) + i] for i in (0, 1))
+            grades = test.labels[a:b]
+            expected = metric.value(ranker.score(test.features[a:b]), grades) if (grades >= metric.rel).any() else None
+            assert value == (None if expected is None else pytest.approx(expected, abs=1e-5)), (name, query)
+        assert len(stored) == len(test.queries)
+        curve = run.rows.filter(setting=0, metric=stored["metric"][0])
+        assert len(curve) == ROUNDS
+        assert curve.sort("round")["value"][-1] == pytest.approx(stored["value"].mean(), abs=1e-6)
+    assert run.manifest.settings[0].metrics == [
+        "offline_AP(rel=2)@5", "offline_ERR(max_rel=2)@10", "offline_P(rel=1)@3", "offline_ndcg@10"
+    ]  # fmt: skip
+    assert "Highest AP(rel=2)@5 on test" in words
+
+
+@pytest.mark.parametrize(
+    ("names", "problem"),
+    [
+        ('["nDGC@10"]', "metrics.names: nDGC@10: no metric 'nDGC'; there are nDCG, AP, RR, ERR, P, R. Did you mean"),
+        ('["AP", "AP(rel=1)"]', "metrics.names: AP(rel=1) is named twice"),
+        ('["AP(rel=3)"]', "metrics.names: AP(rel=3): no document has grade 3; the data's top grade is 2"),
+        ("[]", "metrics.names"),
+    ],
+)
+def test_metrics_that_cannot_be_measured_are_refused(names, problem, refused, tiny):
+    assert problem in refused("run", tiny, "--set", f"metrics={names}")
+
+
+def test_values_of_queries_add_less_than_a_fifth_to_a_run_and_to_its_single_runs(tmp_path):
+    """The worst case of a usual size: few runs, three metrics beside the usual two, the queries of MQ2007."""
+    spec = {
+        "data": {"name": "synthetic-mq2007", "folds": "1-2"},
+        "metrics": ["nDCG@10", "RR@10", "AP", "ERR@20", "P@5"],
+        "federation": {"clients": 10, "interactions": 2, "rounds": 1000},
+        "runs": {"seeds": 1},
+    }
+    run = run_plan(plan(spec), tmp_path, jobs=1, quiet=True)
+    assert len(run.queries) > 5 * 2 * 300
+    files = {path.name: path.stat().st_size for path in run.dir.iterdir()}
+    assert files.pop("queries.parquet") < 0.2 * sum(files.values())
+    for path in singles(tmp_path):
+        members = {member.filename: member.compress_size for member in zipfile.ZipFile(path).infolist()}
+        of_queries = [members.pop(name) for name in list(members) if name.startswith(("query_", "packed_"))]
+        assert len(of_queries) == 3
+        assert sum(of_queries) < 0.2 * sum(members.values())

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from laboratory import singles, strict_json, the_run
+from laboratory import singles, strict_json, the_run, write_clinics
 
 from foltr.errors import SpecError
 from foltr.lab.silo import runs as silo_runs
@@ -15,27 +15,13 @@ from foltr.lab.spec.parse import plan
 from foltr.lab.spec.setting import DataChoice, resolved, stored
 from foltr.rng import stream
 
-TOPICS = ("fever", "rash", "cough", "sleep")
 TRAIN = {"data": {"name": "clinics", "folds": 1}, "silo": {"kind": "train", "parties": 2, "queries": 40, "top_k": 6}}
 RETRIEVE = {"data": {"name": "made-up-300", "folds": 1}, "silo": {"kind": "retrieval", "top": 20, "asked": 10}}
 
 
 @pytest.fixture
 def clinics(tmp_path, monkeypatch):
-    """Sixty documents of four topics; a query names its topic, and long documents of a topic are its best."""
-    folder = tmp_path / "data" / "clinics"
-    folder.mkdir(parents=True)
-    draws = stream(1, purpose="data").integers(1000, 60 * 30).reshape(60, 30)
-    topics = [TOPICS[number % 4] for number in range(60)]
-    bodies = [" ".join(topic if word % 5 == 0 else f"any{word % 40}" for word in row)
-              for topic, row in zip(topics, draws, strict=True)]  # fmt: skip
-    documents = [{"_id": f"d{i}", "title": f"note {i}", "text": body} for i, body in enumerate(bodies)]
-    queries = [{"_id": f"q{i}", "text": f"{TOPICS[i % 4]} any{i % 40}"} for i in range(60)]
-    graded = [f"q{q}\td{d}\t{1 + bodies[d].split().count(TOPICS[q % 4]) // 6}"
-              for q in range(60) for d in range(60) if d % 4 == q % 4]  # fmt: skip
-    (folder / "corpus.jsonl").write_text("\n".join(map(json.dumps, documents)))
-    (folder / "queries.jsonl").write_text("\n".join(map(json.dumps, queries)))
-    (folder / "qrels.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *graded]))
+    write_clinics(tmp_path / "data" / "clinics")
     monkeypatch.setenv("FOLTR_DATA", str(tmp_path / "data"))
     return "clinics"
 

@@ -32,9 +32,10 @@ def test_functions_have_at_most_eight_parameters(path):
     assert not too_many
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_modules_have_at_most_400_lines(path):
-    assert len(path.read_text("utf-8").splitlines()) <= 400
+def test_modules_have_at_most_500_lines_and_few_more_than_400():
+    lines = {name_of(path): len(path.read_text("utf-8").splitlines()) for path in MODULES}
+    assert not {name for name, length in lines.items() if length > 500}
+    assert len([name for name, length in lines.items() if length > 400]) <= len(lines) / 100
 
 
 def kinds():

@@ -72,6 +72,7 @@ def test_a_spec_that_only_names_its_data_is_fpdgd_without_privacy_as_published()
             "ridge": 10.0,
         },
         "audit": {"messages": 0, "queries": 1, "sum": 1, "noise_contributors": None, "trained_by": "perfect"},
+        "metrics": {"names": ("nDCG@10", "RR@10"), "empty": "skip"},
         "part": "",
     }
 

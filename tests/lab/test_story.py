@@ -13,7 +13,7 @@ from foltr.lab.people.settings import Together
 from foltr.lab.people.story import Begun, Ended, Indexed, Measured, StorySetting, run_story
 from foltr.lab.people.weights import shipped, weights_for
 from foltr.node.learning.versions import FEDERATED
-from foltr.privacy.ledger_file import inspect_ledger
+from foltr.privacy.ledger_repair import inspect_ledger
 from foltr.text.corpus import Document, Place, assemble
 
 SMALL = StorySetting(people=4, seeds=(1001, 1002, 1003), rounds=2, clicks_a_round=3, tests=6)
@@ -104,7 +104,7 @@ def test_the_error_is_the_standard_error_over_seeds():
 
 
 def test_the_promise_is_the_fewest_people_in_a_sum(records):
-    assert records[-1].sum_of == 3  # four people, of whom a tenth may be missing: one
+    assert records[-1].sum_of == 4  # sums without noise have all people
 
 
 def test_constants_are_those_of_a_node_and_shown_seeds_are_not_those_of_development():

@@ -81,6 +81,29 @@ def test_identifiers_are_words_of_the_field(path):
     assert not found
 
 
+def docstrings(tree):
+    kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    return [text for node in ast.walk(tree) if isinstance(node, kinds) and (text := ast.get_docstring(node))]
+
+
+def opens_with_a_question(docstring):
+    return re.match(r"(What|Who|How|The same)\b", docstring) is not None
+
+
+def test_docstrings_begin_with_a_verb_or_with_the_thing_that_is_returned():
+    """Not with a question that the reader has to answer; one in a hundred may."""
+    every = [(path, text) for path in MODULES for text in docstrings(ast.parse(path.read_text("utf-8")))]
+    questions = [f"{name_of(path)}: {text.splitlines()[0]}" for path, text in every if opens_with_a_question(text)]
+    assert len(questions) * 100 <= len(every), "\n".join(questions)
+
+
+def test_questions_at_the_beginning_are_found():
+    tree = ast.parse(
+        "def f():\n    'What is sent.'\nclass A:\n    'Whole numbers.'\n    def m(self):\n        'The same.'"
+    )
+    assert [opens_with_a_question(text) for text in docstrings(tree)] == [True, False, True]
+
+
 def keys_of(value):
     if isinstance(value, dict):
         for key, inner in value.items():

@@ -10,10 +10,8 @@ from small_two_servers import Federation as TwoServersFederation
 from foltr.federation.membership import Member
 from foltr.privacy.events import Event
 from foltr.privacy.ledger_file import NodeLedger, open_ledger
-from foltr.secagg import crypto
-from foltr.secagg.aggregator import Secrets
 from foltr.secagg.terms import Terms, registry
-from foltr.secagg.two_servers import Aggregator, two_servers
+from foltr.secagg.two_servers import two_servers
 from foltr.silo.allowance import Limits
 from foltr.silo.keys import Identity, group_plan, make_group, open_group
 from foltr.silo.keys import public as party_of
@@ -37,12 +35,9 @@ def federation(clients: int, first: int, **terms: float) -> Federation:
 
 def pair_federation(clients: int, first: int, **terms: float) -> TwoServersFederation:
     one_server = federation(clients, first, **terms)
-    secrets = tuple(Secrets(identity(first + 50 + index), bytes([first + 60 + index]) * 32) for index in (0, 1))
-    aggregators = [
-        Aggregator(public(one.identity), crypto.public_of(crypto.agreement_key(one.sealing))) for one in secrets
-    ]
-    setup = two_servers(one_server.terms, one_server.registry, tuple(aggregators))
-    return TwoServersFederation(one_server.identities, secrets, setup)
+    operators = identity(first + 50), identity(first + 51)
+    setup = two_servers(one_server.terms, one_server.registry, (public(operators[0]), public(operators[1])))
+    return TwoServersFederation(one_server.identities, operators, setup, bytes([first + 60]) * 32)
 
 
 def member(fed: Federation, name: int) -> Member:

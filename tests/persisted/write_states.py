@@ -35,12 +35,15 @@ from parties import (
 )
 from silos import index_of
 from small_draws import drawing
-from small_rounds import answers, members, server_of
-from small_two_servers import agreed
+from small_operators import exchange, window_of
+from small_rounds import announced, answers, members, server_of
+from small_two_servers import contributions, inboxes
 
 from foltr.federation import draws, participant, two_servers
-from foltr.federation.membership import Storage
-from foltr.privacy.ledger_file import open_ledger, repair_ledger
+from foltr.federation.membership import Member, Storage
+from foltr.federation.operator import Operator
+from foltr.privacy.ledger_file import open_ledger
+from foltr.privacy.ledger_repair import repair_ledger
 from foltr.secagg.lot import draw
 from foltr.secagg.messages import STAGES
 from foltr.silo.allowance import open_allowance, spend
@@ -78,7 +81,7 @@ def write_round(folder: Path) -> dict[str, object]:
     ledger, node = federated_ledger(folder), member(ROUND, VICTIM)
     storage = Storage(folder / "state", folder / "witness")
     known = {"ledger": ledger, "storage": storage, "clock": lambda: NOW}
-    participant.join_round(node, np.full(ROUND.terms.length, 0.1), round=1, ranker=RANKER, **known)
+    participant.join_round(node, announced(ROUND), np.full(ROUND.terms.length, 0.1), **known)
     server, states, requests, replies = server_of(ROUND), members(ROUND), [], []
     del states[VICTIM]
     asked = next(server)
@@ -101,8 +104,8 @@ def write_draw(folder: Path) -> dict[str, object]:
     """A node that has committed to its value in the draw of round 1."""
     ledger, node = federated_ledger(folder), member(BY_LOT, VICTIM)
     storage = Storage(folder / "state", folder / "witness")
-    known = {"round": 1, "ranker": RANKER, "ledger": ledger, "storage": storage, "clock": lambda: NOW}
-    draws.enter_draw(node, **known)
+    known = {"ledger": ledger, "storage": storage, "clock": lambda: NOW}
+    draws.enter_draw(node, announced(BY_LOT), **known)
     states = {
         name: draw.enter(name, identity, terms=BY_LOT.terms, registry=BY_LOT.registry, round=1, ranker=RANKER)
         for name, identity in BY_LOT.identities.items()
@@ -131,24 +134,25 @@ def write_two_servers(folder: Path) -> dict[str, object]:
     """A node and both aggregators after round 3."""
     ledger = federated_ledger(folder / "node")
     sent = two_servers.contribute_once(
-        np.full(PAIR.setup.terms.length, 0.1), VICTIM, PAIR.identities[VICTIM], setup=PAIR.setup, round=3,
-        ranker=RANKER, path=folder / "node" / "state" / "contribution", ledger=ledger,
+        np.full(PAIR.setup.terms.length, 0.1),
+        Member(VICTIM, PAIR.identities[VICTIM], PAIR.setup.terms, PAIR.setup.registry), window=PAIR.window(3),
+        path=folder / "node" / "state" / "contribution", ledger=ledger,
     )  # fmt: skip
-    states, agreements = agreed(PAIR, round=3)
-    halves = []
-    for index in (0, 1):
-        home = folder / f"aggregator-{index}"
-        files = {"path": home / "state" / "memory", "witness": home / "witness" / "memory"}
-        halves.append(two_servers.open_half(states[index], agreements[1 - index], **files))
-    return {"sent": sent, "halves": halves}
+    pair = tuple(
+        Operator(place, identity, PAIR.setup, Storage(home / "state", home / "witness"), lambda: NOW)
+        for place, identity in enumerate(PAIR.operators)
+        if (home := folder / f"aggregator-{place}")
+    )
+    window = window_of(PAIR, pair, 3)
+    *_, halves = exchange(pair, window, inboxes(PAIR, contributions(PAIR, window=window)))
+    return {"sent": sent, "halves": list(halves)}
 
 
 def write_silo(folder: Path) -> None:
     """The allowance of an owner, the newest epochs of a party, and the accounts of released documents."""
     folder.mkdir(parents=True)
     groups = [GROUP, make_group(PLAN, IDENTITIES[0], epoch=2)]  # sealed with random numbers: files, not constants
-    context = MEMBERS[1].context
-    spend(open_allowance(folder / "allowance.json", LIMITS, context, lambda: NOW), bytes(32), 8, 70)
+    spend(open_allowance(folder / "allowance.json", LIMITS, MEMBERS[1], lambda: NOW), bytes(32), 8, 70)
     for group in groups:
         open_delivered(encode_group(group), IDENTITIES[1], PLAN, folder / "epochs.json")
         (folder / f"group-{group.epoch}.msgpack").write_bytes(encode_group(group))

@@ -1,14 +1,13 @@
 """CONTRIBUTING.md shows the plug-ins that the tests run, to the letter."""
 
-import re
 from pathlib import Path
 
 import pytest
+from shown import TASKS, blocks, section
 
-PROJECT = Path(__file__).resolve().parents[2]
-PLUGINS = PROJECT / "tests" / "plugins"
+PLUGINS = Path(__file__).parent
 EXAMPLES = sorted([*(PLUGINS / "example").glob("*.py"), *(PLUGINS / "added").glob("*.py")])
-BLOCKS = re.findall(r"```python\n(.*?)```", (PROJECT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.DOTALL)
+BLOCKS = [text for language, text in blocks() if language == "python"]
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
@@ -17,4 +16,5 @@ def test_the_example_is_shown(example):
 
 
 def test_nothing_else_is_shown():
-    assert len(BLOCKS) == len(EXAMPLES) == 8
+    applied = [text for task in TASKS for language, text in blocks(section(task)) if language == "python"]
+    assert len(BLOCKS) == len(EXAMPLES) + len(applied) == 8 + 1

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from releases_by_hand import gaussian, laplace, response
 
 from foltr.errors import PrivacyError
-from foltr.privacy.accounting import affordable, epsilon, laplace_divergence
+from foltr.privacy.accounting import epsilon, laplace_divergence
 from foltr.privacy.calibration import gaussian_epsilon, noise_multiplier
 from foltr.privacy.events import RECIPIENTS, Event, one_share, pure_epsilon, with_present
 from foltr.privacy.mechanisms import Fpdgd, ReleaseContext
@@ -266,20 +266,6 @@ def test_one_response_by_hand_and_one_that_never_lies():
 
 
 # --- how many releases a budget allows ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("multiplier", "budget"), [(8.0, 2.0), (16.0, 0.8), (3.0, 3.0)])
-def test_affordable_is_the_largest_number(multiplier, budget):
-    most = affordable(gaussian(multiplier), budget=budget, delta=DELTA, at_most=30)
-    assert 1 < most < 30
-    assert gaussian_epsilon(math.sqrt(most) / multiplier, DELTA) <= budget
-    assert gaussian_epsilon(math.sqrt(most + 1) / multiplier, DELTA) > budget
-
-
-def test_affordable_stops_at_what_is_asked_for_and_at_nothing():
-    assert affordable(gaussian(100.0), budget=5.0, delta=DELTA, at_most=3) == 3
-    assert affordable(gaussian(2.0), budget=0.1, delta=DELTA, at_most=1) == 0
-    assert affordable(gaussian(2.0), budget=0.1, delta=DELTA, at_most=3) == 0
 
 
 def test_discrete_shares_of_many_units_are_nearly_gaussian():

@@ -230,6 +230,24 @@ def test_literal_removal_costs_more_than_zero_out(clients, parameters, exact, st
         assert low - 1e-4 <= found <= high + 1e-4
 
 
+@pytest.mark.parametrize("clients", [2, 10, 100])
+def test_literal_removal_with_one_parameter_and_one_release(clients):
+    """One dimension: the excess of one density over e^epsilon times the other, integrated on a fine grid."""
+    event = Event("gaussian", "l2", 1.0, "l2", 2.0, noise_contributors=clients, present=clients, parameters=1)
+    found = removal_epsilon(event, 1, DELTA)
+    more, fewer = 2.0, 2.0 * math.sqrt((clients - 1) / clients)
+    x = np.linspace(-60.0, 60.0, 600_001)
+
+    def density(mean, sd):
+        return np.exp(-(((x - mean) / sd) ** 2) / 2) / (sd * math.sqrt(2 * math.pi))
+
+    excess = [
+        float(np.maximum(density(1.0, p) - math.exp(found) * density(0.0, q), 0).sum() * (x[1] - x[0]))
+        for p, q in ((more, fewer), (fewer, more))
+    ]
+    assert max(excess) == pytest.approx(DELTA, rel=0.02)
+
+
 def test_the_card_states_removal_where_it_differs_and_the_figure_of_two_nodes():
     few, many = card(clients=100), card(clients=1000)
     assert few["removal"] == pytest.approx(1.39, rel=0.01)

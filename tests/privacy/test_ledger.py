@@ -5,6 +5,7 @@ import math
 import subprocess
 import sys
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -20,12 +21,16 @@ from foltr.privacy.events import RECIPIENTS, Event
 DELTA = 1e-5
 
 
+def spent_by(book, user):
+    return ledger.spent(book._replace(counts=book.counts[[user]]))
+
+
 def test_users_pay_for_the_rounds_they_took_part_in():
     event = gaussian(4.0)
     book = ledger.begin(3, delta=DELTA)
     book = ledger.record(book, event, np.array([0, 1]))
     book = ledger.record(book, event, np.array([0]), times=2)
-    assert [ledger.spent_by(book, user) for user in range(3)] == [epsilon({event: n}, DELTA) for n in (3, 1, 0)]
+    assert [spent_by(book, user) for user in range(3)] == [epsilon({event: n}, DELTA) for n in (3, 1, 0)]
     assert ledger.spent(book) == epsilon({event: 3}, DELTA)
 
 
@@ -63,18 +68,19 @@ def test_a_server_that_the_events_do_not_name_sees_all():
     assert ledger.spent(book).epsilon < 1
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=20), st.none() | st.floats(1, 9))
-def test_a_ledger_survives_a_file(rows, budget):
-    events = (gaussian(4.0, against=RECIPIENTS, noise_contributors=9, present=8), laplace(3.0))
-    book = ledger.Ledger(DELTA, budget, events, np.array(rows, np.int32))
-    back = ledger.loads(ledger.dumps(book))
-    assert back[:3] == book[:3]
-    assert np.array_equal(back.counts, book.counts)
-
-
 def test_users_who_are_alike_take_no_space():
     book = ledger.record(ledger.begin(10_000, delta=DELTA), gaussian(4.0), np.arange(10_000), times=20)
     assert json.loads(ledger.dumps(book))["counts"] == [[20]]
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=20), st.none() | st.floats(1, 9))
+def test_a_ledger_in_a_card_has_the_counts_of_every_user(rows, budget):
+    events = (gaussian(4.0, against=RECIPIENTS, noise_contributors=9, present=8), laplace(3.0))
+    book = ledger.Ledger(DELTA, budget, events, np.array(rows, np.int32).reshape(-1, 2))
+    content = json.loads(ledger.dumps(book))
+    assert [tuple(content["counts"][row]) for row in content["user_has"]] == rows
+    assert (content["delta"], content["budget"]) == (DELTA, budget)
+    assert tuple(msgspec.convert(event, Event) for event in content["events"]) == events
 
 
 # --- admission ------------------------------------------------------------------------------------------------------
@@ -172,10 +178,8 @@ def test_a_user_who_is_listed_twice_has_twice_the_bound():
     for _ in range(20):
         book = ledger.charge(book, event, both)
     assert book.counts[:, 0].tolist() == [0, 80, 20]
-    assert ledger.spent_by(book, 1).epsilon == pytest.approx(
-        gaussian_epsilon(2 * math.sqrt(20) / event.noise, DELTA), 1e-3
-    )
-    assert ledger.spent_by(book, 1).epsilon == pytest.approx(2.15, abs=0.01)
+    assert spent_by(book, 1).epsilon == pytest.approx(gaussian_epsilon(2 * math.sqrt(20) / event.noise, DELTA), 1e-3)
+    assert spent_by(book, 1).epsilon == pytest.approx(2.15, abs=0.01)
     pure = ledger.charge(ledger.begin(3, delta=DELTA), laplace(4.0), both)
     assert pure.counts[:, 0].tolist() == [0, 2, 1]  # epsilons add up within a release as over releases
 
@@ -213,16 +217,6 @@ def test_users_are_numbered_from_0():
         ledger.charge(ledger.begin(3, delta=DELTA), gaussian(4.0), np.array([-1]))
 
 
-@pytest.mark.parametrize("users", [0, 3])
-@pytest.mark.parametrize("events", [(), (gaussian(4.0),)])
-def test_an_empty_ledger_survives_a_file(users, events):
-    book = ledger.begin(users, delta=DELTA, budget=1.0, events=events)
-    back = ledger.loads(ledger.dumps(book))
-    assert back[:3] == book[:3]
-    assert back.counts.shape == (users, len(events))
-    assert ledger.spent(back).epsilon == 0
-
-
 def test_a_release_without_users_costs_nothing():
     book = ledger.begin(3, delta=DELTA, budget=0.0)
     assert ledger.admits(book, gaussian(0.1), np.array([], np.int64))
@@ -255,32 +249,6 @@ def test_a_ledger_with_an_infinite_number_is_not_written():
     book = ledger.charge(ledger.begin(1, delta=DELTA), gaussian(math.inf), np.array([0]))
     with pytest.raises(PrivacyError, match="not finite"):
         ledger.dumps(book)
-
-
-def damaged():
-    whole = json.loads(ledger.dumps(ledger.record(ledger.begin(2, delta=DELTA), gaussian(4.0), np.array([0]))))
-    yield "half of it", json.dumps(whole)[:50]
-    yield "not a ledger", "[1, 2]"
-    yield "another version", json.dumps(whole | {"version": 99})
-    for key in whole:
-        yield f"without {key}", json.dumps({name: value for name, value in whole.items() if name != key})
-    yield "a negative count", json.dumps(whole | {"counts": [[-3], [1]]})
-    yield "half a release", json.dumps(whole | {"counts": [[0.5], [1]]})
-    yield "more than 32 bits", json.dumps(whole | {"counts": [[2**31], [1]]})
-    yield "a user before the first", json.dumps(whole | {"user_has": [0, -1]})
-    yield "a negative budget", json.dumps(whole | {"budget": -1.0})
-    yield "a delta of 1", json.dumps(whole | {"delta": 1.0})
-    yield "a user of no kind", json.dumps(whole | {"user_has": [0, 7]})
-    yield "negative noise", json.dumps(whole | {"events": [whole["events"][0] | {"noise": -1.0}]})
-    yield "unknown mechanism", json.dumps(whole | {"events": [whole["events"][0] | {"mechanism": "magic"}]})
-    yield "infinite budget", json.dumps(whole | {"budget": float("inf")})
-    yield "unknown field", json.dumps(whole | {"events": [whole["events"][0] | {"colour": "red"}]})
-
-
-@pytest.mark.parametrize("text", [text for _, text in damaged()], ids=[name for name, _ in damaged()])
-def test_a_damaged_ledger_is_refused(text):
-    with pytest.raises(PrivacyError):
-        ledger.loads(text)
 
 
 # --- admission is bounded work ----------------------------------------------------------------------------------------

@@ -12,12 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from releases_by_hand import gaussian, laplace
 
-from foltr.errors import PrivacyError, StorageError
-from foltr.privacy import ledger, ledger_file
+from foltr import witnessed
+from foltr.errors import PrivacyError, SpecError, StorageError
+from foltr.privacy import ledger
 from foltr.privacy.accounting import epsilon
 from foltr.privacy.calibration import noise_multiplier
-from foltr.privacy.ledger_file import open_ledger, repair_ledger
-from foltr.privacy.ledger_records import append, digest_of, read_chain, write_witness
+from foltr.privacy.ledger_file import Record, Witness, open_ledger, read_chain
+from foltr.privacy.ledger_repair import repair_ledger
+from foltr.witnessed import Place, append, digest_of, write_witness
 
 DELTA = 1e-5
 EVENT = gaussian(noise_multiplier(1.0, DELTA, 20))  # 20 releases are worth epsilon 1
@@ -32,6 +34,10 @@ def opened(files, budget=1.0):
     return open_ledger(**files, delta=DELTA, budget=budget)
 
 
+def place(files):
+    return Place(files["path"], files["witness"], "ledger")
+
+
 def charged(node, rounds, federation="a", event=EVENT):
     for round in rounds:
         node.charge(event, federation=federation, round=round)
@@ -44,9 +50,9 @@ def charged(node, rounds, federation="a", event=EVENT):
 def test_a_ledger_in_memory_forgets_what_a_backup_did_not_hold():
     """Why a node has a file: 58 releases of noise for 20 are worth 1.80, and the restored ledger says .999."""
     book, user = ledger.record(ledger.begin(1, delta=DELTA, budget=1.0), EVENT, np.array([0])), np.array([0])
-    backup, happened = ledger.dumps(book), 1
+    backup, happened = book.counts.copy(), 1
     for _ in range(3):
-        book = ledger.loads(backup)
+        book = book._replace(counts=backup.copy())
         while ledger.admits(book, EVENT, user):
             book, happened = ledger.record(book, EVENT, user), happened + 1
     assert happened == 58
@@ -188,7 +194,7 @@ def test_a_crash_between_record_and_witness_is_no_fork_and_loses_no_charge(files
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(ledger_file, "write_witness", crash)
+        patch.setattr(witnessed, "write_witness", crash)
         with pytest.raises(KeyboardInterrupt):
             charged(node, [2])
     node = opened(files)
@@ -202,7 +208,7 @@ def test_a_crash_in_a_repair_is_repaired(files, tmp_path, monkeypatch):
     charged(opened(files), range(2, 6))
     shutil.copy(tmp_path / "backup", files["path"])
     with monkeypatch.context() as patch:
-        patch.setattr(ledger_file, "write_witness", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(witnessed, "write_witness", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             repair_ledger(**files)
     assert opened(files).counts() == {EVENT: 5}
@@ -211,11 +217,11 @@ def test_a_crash_in_a_repair_is_repaired(files, tmp_path, monkeypatch):
 @pytest.mark.parametrize("written", ["nothing", "an empty file", "the witness", "half of the first record", "zeros"])
 def test_a_crash_while_the_ledger_is_begun(files, written):
     files["path"].parent.mkdir()
+    first = Record(0, "witness", note="0" * 32)
     if written == "the witness":
-        first = ledger_file.Record(0, "witness", note="0" * 32)
-        write_witness(files["witness"], ledger_file.Witness(0, digest_of(first).hex(), {}, ()))
+        write_witness(place(files), Witness(0, digest_of(first).hex(), {}, ()))
     elif written == "half of the first record":
-        append(files["path"], None, ledger_file.Record(0, "witness", note="0" * 32))
+        append(place(files), None, first)
         files["path"].write_bytes(files["path"].read_bytes()[:80])
     elif written != "nothing":
         files["path"].write_bytes(b"" if written == "an empty file" else bytes(90))
@@ -263,9 +269,9 @@ from pathlib import Path
 from foltr.privacy.events import Event
 from foltr.privacy.ledger_file import open_ledger
 from foltr.errors import PrivacyError, StorageError
-path, witness, federation, budget, noise, often = sys.argv[1:]
+path, federation, budget, noise, often, *witness = sys.argv[1:]
 event = Event("gaussian", "l2", 1.0, "l2", float(noise))
-node = open_ledger(Path(path), delta=1e-5, budget=float(budget), witness=Path(witness))
+node = open_ledger(Path(path), delta=1e-5, budget=float(budget), witness=Path(*witness) if witness else None)
 for round in range(int(often)):
     try:
         node.charge(event, federation=federation, round=round)
@@ -277,7 +283,7 @@ for round in range(int(often)):
 
 def charging(files, federation, *, budget, often):
     figures = [federation, str(budget), repr(EVENT.noise), str(often)]
-    command = [sys.executable, "-c", CHARGE, str(files["path"]), str(files["witness"]), *figures]
+    command = [sys.executable, "-c", CHARGE, str(files["path"]), *figures, *map(str, list(files.values())[1:])]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
@@ -289,7 +295,7 @@ def test_processes_share_one_budget(files):
     assert sum(granted) == 20
     node = opened(files)
     assert node.counts() == {EVENT: 20}
-    assert [record.number for record in read_chain(files["path"]).records] == list(range(21))
+    assert [record.number for record in read_chain(place(files)).records] == list(range(21))
 
 
 @pytest.mark.parametrize("after", [1, 7, 20])
@@ -372,9 +378,9 @@ def test_a_witness_that_comes_later_is_needed_from_then_on(files):
 
 
 def test_the_witness_stands_in_another_folder(tmp_path):
-    with pytest.raises(PrivacyError, match="belongs in another folder"):
+    with pytest.raises(SpecError, match="belongs in another folder"):
         open_ledger(tmp_path / "a", delta=DELTA, budget=1.0, witness=tmp_path / "b")
-    with pytest.raises(PrivacyError, match="belongs in another folder"):  # a backup of the ledger's folder has it too
+    with pytest.raises(SpecError, match="belongs in another folder"):  # a backup of the ledger's folder has it too
         open_ledger(tmp_path / "a", delta=DELTA, budget=1.0, witness=tmp_path / "elsewhere" / "b")
 
 
@@ -386,6 +392,81 @@ def test_a_file_that_is_no_ledger_stays_as_it_is(tmp_path):
         assert (tmp_path / "diary").read_bytes() == content
 
 
-def test_nobody_else_reads_the_files(files):
-    charged(opened(files), [1])
+def test_nobody_else_reads_the_files_or_enters_the_folders_that_are_made_for_them(tmp_path):
+    files = {"path": tmp_path / "a" / "b" / "ledger", "witness": tmp_path / "c" / "d" / "witness"}
+    before = os.umask(0)
+    try:
+        charged(opened(files), [1])
+    finally:
+        os.umask(before)
     assert {path.stat().st_mode & 0o777 for path in files.values()} == {0o600}
+    assert {(tmp_path / folder).stat().st_mode & 0o777 for folder in ("a", "a/b", "c", "c/d")} == {0o700}
+    assert {lock.stat().st_mode & 0o777 for lock in tmp_path.rglob("*.lock")} == {0o600}
+
+
+def other_name(files, kind, folder):
+    """The same files by other names."""
+    path, more = files["path"], {name: file for name, file in files.items() if name == "witness"}
+    if kind == "relative path":
+        return {name: Path(os.path.relpath(file)) for name, file in files.items()}
+    if kind == "detour":
+        return {name: file.parent / ".." / file.parent.name / file.name for name, file in files.items()}
+    if kind == "link to the folder":
+        (folder / "linked").symlink_to(path.parent)
+        return {"path": folder / "linked" / path.name, **more}
+    (folder / "names").mkdir()
+    if kind == "link":
+        (folder / "names" / "ledger").symlink_to(path)
+    else:
+        (folder / "names" / "ledger").hardlink_to(path)
+    return {"path": folder / "names" / "ledger", **more}
+
+
+NAMES = ["relative path", "detour", "link to the folder", "link", "hard link"]
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_one_ledger_under_two_names_loses_no_charge(files, tmp_path, monkeypatch, kind):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    first = charged(opened(files), [0])
+    second = opened(other_name(files, kind, tmp_path))
+    for round in range(1, 20):
+        charged((first, second)[round % 2], [round])
+    assert first.counts() == second.counts() == opened(files).counts() == {EVENT: 20}
+    for node in (first, second):
+        with pytest.raises(PrivacyError, match="would exceed"):
+            charged(node, [20])
+
+
+@pytest.mark.parametrize("kind", ["link", "hard link"])
+def test_processes_that_know_one_ledger_by_two_names_share_its_budget(files, tmp_path, kind):
+    """Without a witness, whose lock they would share as well: before, each wrote over the records of the other."""
+    alone = {"path": files["path"]}
+    opened(alone, None)
+    names = [alone, other_name(alone, kind, tmp_path)]
+    running = [charging(name, federation, budget=100.0, often=60) for name, federation in zip(names, "ab", strict=True)]
+    granted = [len(process.communicate(timeout=120)[0].split()) for process in running]
+    assert [process.returncode for process in running] == [0, 0]
+    assert granted == [60, 60]
+    assert opened(alone, None).counts() == {EVENT: 120}
+
+
+# --- what a record says of the message ----------------------------------------------------------------------------
+
+
+def test_a_release_is_recorded_with_the_time_the_address_and_the_size_of_its_message(files):
+    node = opened(files)
+    node.charge(EVENT, federation="a", round=3, time=1.8e9, address="https://example.org:8443", size=812)
+    record = opened(files).records()[-1]
+    assert (record.rounds, record.time, record.address, record.size) == (
+        {"a": 3}, 1.8e9, "https://example.org:8443", 812,
+    )  # fmt: skip
+
+
+def test_a_message_that_cannot_be_described_is_not_charged(files):
+    node = opened(files)
+    for wrong in ({"time": float("nan")}, {"address": "x" * 5000}, {"size": -1}):
+        with pytest.raises(PrivacyError, match="a message of"):
+            node.charge(EVENT, federation="a", round=3, **wrong)
+    assert node.counts() == {}

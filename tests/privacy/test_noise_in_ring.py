@@ -15,7 +15,7 @@ from foltr.errors import PrivacyError, SpecError
 from foltr.privacy import ledger, release
 from foltr.privacy.accounting import epsilon
 from foltr.privacy.calibration import gaussian_delta, noise_multiplier
-from foltr.privacy.events import Event, as_continuous, unproved
+from foltr.privacy.events import Event, as_continuous, concentrated, unproved
 from foltr.privacy.noise import SMOOTHING, max_log_ratio, smoothing_log_ratio
 from foltr.secagg.guarantee import Guarantee, guarantee
 from foltr.secagg.ring import Ring
@@ -193,3 +193,26 @@ def test_an_admission_with_a_million_million_contributors_ends():
     )
     done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() in ("True", "False"), done.stderr
+
+
+@pytest.mark.parametrize("bound", [0.5, 5.0])
+@pytest.mark.parametrize("parameters", [1, 46, 1000])
+def test_every_parameter_adds_its_log_ratio(bound, parameters):
+    """Two shares of sigma s are within 10 e^(-pi^2 s^2) of one discrete draw in a coordinate, .29 for s = .6, and the
+    ratios of coordinates add up (Kairouz et al. 2021, theorem 5)."""
+    ratio, clean = 10 * math.exp(-(math.pi**2) * 0.6**2), bound / (0.6 * math.sqrt(2))
+    event = Event("discrete-gaussian", "l2", bound, "l2", 0.6 * math.sqrt(2), noise_contributors=2, present=2,
+                  parameters=parameters)  # fmt: skip
+    expected = min(clean**2 + ratio * parameters / 2, (clean + ratio * math.sqrt(parameters)) ** 2) / 2
+    assert concentrated(event) == pytest.approx(expected, rel=1e-12)
+
+
+def test_many_parameters_of_a_ring_that_is_fine_for_one_are_not_accounted_for_as_continuous_noise():
+    """With s = 2.25 the ratio of a coordinate is 2e-21 and may be neglected; that of ten is 2e-20 and may not."""
+    few, many = (
+        Event("discrete-gaussian", "l2", 5.0, "l2", 2.25 * math.sqrt(2), noise_contributors=2, present=2,
+              parameters=parameters) for parameters in (1, 10)
+    )  # fmt: skip
+    assert math.isfinite(as_continuous(few)[0])
+    assert as_continuous(few)[1] == pytest.approx(20 * math.exp(-(math.pi**2) * 2.25**2), rel=0.01)
+    assert math.isinf(as_continuous(many)[0])

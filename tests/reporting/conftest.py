@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from foltr.atomic import dump_json
+from foltr.files import dump_json
 from foltr.rng import stream
 
 CLICKS, EPSILONS = ("perfect", "informational"), (1.2, 2.3, 4.5)

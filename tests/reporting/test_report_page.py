@@ -76,7 +76,7 @@ def test_every_number_of_a_reproduced_figure_is_there(make_run, full, tmp_path):
         ".120",
         "1 of 2 signs differ",
         "sign differs : our FOLtR-ES ends higher",
-        "corrected after Bonferroni for 4 comparisons",
+        "Holm's correction for 4 comparisons",
         "one common factor near 1.03",
         "Nominal ε: the value of the paper's formula",
         "The paper's formula gives ε = 4.5 for one round",

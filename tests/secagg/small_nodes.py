@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-from small_rounds import RANKER, answers, federation, members, server_of
+from small_rounds import announced_in, answers, federation, members, server_of
 
 from foltr.federation.membership import Member, Storage
 from foltr.federation.participant import answer, join_round
@@ -29,7 +29,7 @@ class Node(NamedTuple):
     def join(self, round=1, update=None):
         update = np.full(FED.terms.length, 0.1) if update is None else update
         known = {"ledger": self.ledger, "storage": self.storage, "clock": self.clock}
-        return join_round(self.member, update, round=round, ranker=RANKER, **known)
+        return join_round(self.member, announced_in(self.member, round), update, **known)
 
 
 def node(tmp_path, name=VICTIM, budget=None, fed=FED, clock=time.time):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from foltr.federation.announcement import announce, digest_of, ranker_of
 from foltr.secagg import certificate, messages, ring
 from foltr.secagg import crypto as primitives
 from foltr.secagg.client import answer, join
@@ -15,7 +16,10 @@ from foltr.secagg.messages import STAGES, Address, Envelope, send
 from foltr.secagg.server import aggregate
 from foltr.secagg.terms import Terms, context, guaranteed, new_federation, registry, to_set
 
-RANKER = hashlib.sha256(b"the ranker of the round").digest()
+LENGTH = 6  # numbers of the ranker that nodes on a disk are announced
+ANNOUNCED = ranker_of(1, tuple(f"feature {place}" for place in range(LENGTH)), np.zeros(LENGTH))
+RANKER = digest_of(ANNOUNCED)
+SERVERS = {}  # private identities of coordinators, by their public ones
 
 
 class Federation(NamedTuple):
@@ -29,8 +33,19 @@ def federation(clients, length=5, **terms):
     """With names that are not places, so that one taken for the other shows."""
     identities = {10 + 3 * k: primitives.new_identity() for k in range(clients)}
     server = primitives.new_identity()
+    SERVERS[public(server)] = server
     keys = {name: public(identity) for name, identity in identities.items()}
     return Federation(identities, server, registry(public(server), keys), Terms(new_federation(), length, **terms))
+
+
+def announced(fed, round=1, identity=None):
+    """The announcement of a round, signed by the coordinator unless by somebody else."""
+    return announce("round", ANNOUNCED, federation=fed.terms.federation, round=round, identity=identity or fed.server)
+
+
+def announced_in(member, round):
+    """The announcement of a round to a member of any federation of these tests."""
+    return announced(member, round, SERVERS[member.registry.server])
 
 
 def public(identity):

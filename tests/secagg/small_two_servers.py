@@ -1,30 +1,44 @@
 """What the tests of two aggregators share: a small federation, its contributions, and rounds step by step."""
 
+from hashlib import sha256
 from typing import NamedTuple
 
 import numpy as np
 
 from foltr.secagg import aggregator, crypto, ring
+from foltr.secagg.aggregator import Secrets
 from foltr.secagg.terms import Terms, new_federation, registry
-from foltr.secagg.two_in_process import new_aggregator
-from foltr.secagg.two_servers import TwoServers, contribute, parts, two_servers
+from foltr.secagg.two_in_process import keys_of
+from foltr.secagg.two_servers import TwoServers, Window, contribute, parts, two_servers
 
 RANKER = bytes(range(32))
 
 
 class Federation(NamedTuple):
     identities: dict
-    secrets: tuple
+    operators: tuple  # private identities
     setup: TwoServers
+    seed: bytes  # of the keys of all rounds
+
+    def secrets(self, round=1):
+        """The private keys of both aggregators in a round."""
+        return tuple(
+            Secrets(identity, sha256(self.seed + bytes([index]) + round.to_bytes(8, "big")).digest())
+            for index, identity in enumerate(self.operators)
+        )
+
+    def window(self, round=1, ranker=RANKER, setup=None):
+        return Window(setup or self.setup, round, ranker, keys_of(self.secrets(round)))
 
 
 def federation(clients=7, length=5, groups=1, federation=None, **terms):
     """With names that are not places, so that one taken for the other shows."""
     identities = {10 + 3 * k: crypto.new_identity() for k in range(clients)}
     known = registry(public(crypto.new_identity()), {name: public(one) for name, one in identities.items()})
-    (first, one), (second, other) = new_aggregator(), new_aggregator()
-    setup = two_servers(Terms(federation or new_federation(), length, **terms), known, (first, second), groups=groups)
-    return Federation(identities, (one, other), setup)
+    operators = crypto.new_identity(), crypto.new_identity()
+    pair = tuple(map(public, operators))
+    setup = two_servers(Terms(federation or new_federation(), length, **terms), known, pair, groups=groups)
+    return Federation(identities, operators, setup, crypto.new_secret())
 
 
 def public(identity):
@@ -43,12 +57,10 @@ def plain_sum(fed, names):
     return np.array([rows[name] for name in names]).sum(axis=0, dtype=ring.dtype(fed.setup.terms.bits))
 
 
-def contributions(fed, round=1, ranker=RANKER, rows=None, setup=None):
+def contributions(fed, round=1, ranker=RANKER, rows=None, setup=None, window=None):
     rows = vectors(fed) if rows is None else rows
-    return {
-        name: contribute(rows[name], name, fed.identities[name], setup=setup or fed.setup, round=round, ranker=ranker)
-        for name in rows
-    }
+    window = window or fed.window(round, ranker, setup)
+    return {name: contribute(row, name, fed.identities[name], window=window) for name, row in rows.items()}
 
 
 def inboxes(fed, sent):
@@ -59,7 +71,7 @@ def inboxes(fed, sent):
 
 def begun(fed, index, round=1, ranker=RANKER, memory=None):
     memory = memory or aggregator.Memory(fed.setup.terms.federation)
-    return aggregator.begin(index, fed.secrets[index], memory, setup=fed.setup, round=round, ranker=ranker)
+    return aggregator.begin(index, fed.secrets(round)[index], memory, window=fed.window(round, ranker))
 
 
 def listed(fed, sent=None, round=1, ranker=RANKER, boxes=None):

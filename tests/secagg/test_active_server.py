@@ -123,6 +123,7 @@ LAST = list(TWENTY.identities)[-1]
 OTHER_TERMS = {
     "federation": "0" * 32, "length": 7, "bits": 64, "fraction": 15, "clip": 0.5, "noise_multiplier": 0.0,
     "dropouts": 0.11, "corrupt": 0.11, "failure": 2**-79, "stall": 2**-19, "stage_seconds": 60.0, "cohort": 20,
+    "quorum": 0.6,
 }  # fmt: skip
 
 

@@ -10,12 +10,12 @@ import pytest
 import small_two_servers as two
 from hypothesis import example, given
 from hypothesis import strategies as st
-from small_rounds import RANKER, asked, federation, members, plain_sum, said, server_of, sizes, vectors
+from small_rounds import RANKER, announced, asked, federation, members, plain_sum, said, server_of, sizes, vectors
 from transports import Simulated, Sockets, connected, serve
 
 from foltr.errors import SecureAggregationError
 from foltr.federation import participant
-from foltr.federation.membership import load
+from foltr.federation.membership import round_place
 from foltr.privacy.ledger_file import open_ledger
 from foltr.secagg import deadlines, groups, messages, ring
 from foltr.secagg.client import join
@@ -23,6 +23,7 @@ from foltr.secagg.deadlines import collect, conduct, contributions
 from foltr.secagg.messages import STAGES, round_seconds
 from foltr.secagg.terms import most_bytes
 from foltr.secagg.two_in_process import run_round
+from foltr.witnessed import load
 
 FED = federation(5, length=2, dropouts=0.2, corrupt=0.0)  # 4 neighbours each, threshold 3, sums of 4
 LATE, OTHER, *REST = FED.identities
@@ -289,7 +290,7 @@ def test_two_aggregators_add_up_what_arrived_in_time():
     assert {name: message for name, message in found.items() if name != second} == {
         name: sent[name] for name in (third, *rest)
     }
-    both = run_round(found, TWO.secrets, setup=TWO.setup, round=2, ranker=two.RANKER)
+    both = run_round(found, TWO.secrets(2), window=TWO.window(2))
     assert both.sums.members == ((third, *rest),)
     np.testing.assert_array_equal(both.sums.totals[0], two.plain_sum(TWO, (third, *rest)))
     assert second in both.refused[0]
@@ -324,8 +325,8 @@ def test_deployed_nodes_over_sockets_reach_a_sum_without_the_silent_one(tmp_path
             )
             member = participant.Member(name, fed.identities[name], fed.terms, fed.registry)
             known = {"ledger": ledgers[name], "storage": storage}
-            participant.join_round(member, np.full(6, 0.1), round=1, ranker=RANKER, **known)
-            noisy[name] = np.frombuffer(load(storage, "round", participant._Stored).vector, "<u4")
+            participant.join_round(member, announced(fed), np.full(6, 0.1), **known)
+            noisy[name] = np.frombuffer(load(round_place(storage), participant._Stored).vector, "<u4")
             replies = bound(participant.answer, member, known)
             threads.append(threading.Thread(target=serve, args=(ends[name][0], replies)))
         for thread in threads:

@@ -7,7 +7,7 @@ import pytest
 from small_rounds import answers, asked, certificate_of, content, federation, members, signature_of, until
 
 from foltr.errors import SecureAggregationError
-from foltr.secagg import messages, shamir
+from foltr.secagg import crypto, messages, shamir
 from foltr.secagg.client import answer
 from foltr.secagg.messages import REQUESTS, STAGES
 from foltr.secagg.terms import to_set
@@ -197,6 +197,20 @@ def test_a_survivor_that_never_shared_is_not_believed():
     refused("agree", messages.Survivors(to_set(EVERYBODY, FED.registry)), "shared nothing", states)
 
 
+@pytest.mark.parametrize("size", [0, shamir.SHARE, 2 * shamir.SHARE - 1, 2 * shamir.SHARE + 1])
+def test_shares_of_another_length_count_as_absent(size):
+    """A neighbour that works for the server seals them; an honest server would not pass them on."""
+    states, body = at("mask")
+    key = crypto.derive(states[OTHER].shared[ME], states[OTHER].view, OTHER, ME, "shares")
+    place = states[ME].neighbours.index(OTHER)
+    sealed = [*body.sealed[:place], crypto.encrypt(key, bytes(size), states[OTHER].context), *body.sealed[place + 1 :]]
+    after, reply = answer(states[ME], asked(FED, "mask", ME, messages.Deliveries(sealed)))
+    assert OTHER not in after.held
+    assert [not proof for proof in content(reply, messages.Masked).proofs] == [
+        other == OTHER for other in after.neighbours
+    ]
+
+
 # unmask: the proofs of neighbours (`test_certificate` has the signatures)
 
 
@@ -213,8 +227,12 @@ def test_one_proof_for_each_neighbour():
     refused("unmask", changed(body, proofs=body.proofs[:-1]), "was sent 4 proofs, expected 5", states)
 
 
-def test_a_client_kept_from_its_neighbours_is_not_opened_by_them():
-    """The server tells client 10 that a neighbour is absent and the neighbour that all is well."""
+@pytest.mark.parametrize("reflected", [False, True])
+def test_a_client_kept_from_its_neighbours_is_not_opened_by_them(reflected):
+    """The server tells client 10 that a neighbour is absent and the neighbour that all is well.
+
+    `reflected`: in place of the proof that it lacks it sends the neighbour's own one, which is of the other direction.
+    """
     _, states, requests = until(FED, "mask")
     delivered = content(requests[ME], messages.Deliveries).sealed
     requests[ME] = asked(FED, "mask", ME, messages.Deliveries([b"", *delivered[1:]]))
@@ -226,10 +244,11 @@ def test_a_client_kept_from_its_neighbours_is_not_opened_by_them():
         states[client], reply = answer(states[client], asked(FED, "agree", client, messages.Survivors(everybody)))
         signatures[client] = signature_of(reply)
     near = states[OTHER].neighbours
-    body = messages.Opening(
-        certificate_of(states[OTHER], signatures),
-        [proofs[other][states[other].neighbours.index(OTHER)] for other in near],
-    )
+    shown = [proofs[other][states[other].neighbours.index(OTHER)] for other in near]
+    assert not shown[near.index(ME)]
+    if reflected:
+        shown[near.index(ME)] = proofs[OTHER][near.index(ME)]
+    body = messages.Opening(certificate_of(states[OTHER], signatures), shown)
     assert states[OTHER].view == view
     _, reply = answer(states[OTHER], asked(FED, "unmask", OTHER, body))
     opened = dict(zip(near, content(reply, messages.Revealed).shares, strict=True))

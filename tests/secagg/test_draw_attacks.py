@@ -107,6 +107,18 @@ def test_a_value_that_nobody_committed_to_is_found():
     assert len(state.drawn.cohort) == 11
 
 
+def test_a_commitment_that_a_colluder_copied_cannot_be_opened():
+    """It would stand for a value that nobody chose: the victim's, known when the victim opens it."""
+    states, commitments = begun(FED)
+    copied = {**commitments, COLLUDERS[0]: commitments[VICTIM]}
+    states, signatures = signed(FED, states, copied, HONEST)
+    state = states[VICTIM]
+    state, _ = draw.answer(state, revealing(state, certificate_of(FED, state, signatures, copied)))
+    values = {name: states[name].value for name in NAMES}
+    with pytest.raises(SecureAggregationError, match="nobody committed to"):
+        draw.answer(state, settling(state, joined({**values, COLLUDERS[0]: values[VICTIM]})))
+
+
 def test_one_value_may_be_left_out_and_not_two_and_never_the_own():
     states, commitments = begun(FED)
     states, signatures = signed(FED, states, commitments)

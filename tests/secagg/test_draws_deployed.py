@@ -7,16 +7,17 @@ import msgspec
 import numpy as np
 import pytest
 from small_draws import asked, drawing
-from small_rounds import RANKER, federation
+from small_rounds import RANKER, announced_in, federation
 
 from foltr.errors import SecureAggregationError, SpecError
 from foltr.federation import draws, participant
-from foltr.federation.membership import Member, Storage, head, load
+from foltr.federation.membership import Member, Storage, draw_place
 from foltr.privacy.ledger_file import open_ledger
 from foltr.secagg import groups, messages, ring
 from foltr.secagg.lot import draw
 from foltr.secagg.server import aggregate
 from foltr.secagg.terms import guaranteed
+from foltr.witnessed import head, load
 
 FED = federation(12, length=6, dropouts=0, corrupt=0.15, cohort=5, noise_multiplier=4.0)  # 2 colluders
 NAME = 10
@@ -28,15 +29,15 @@ class Node(NamedTuple):
     storage: Storage
 
     def enter(self, round=1, **clock):
-        known = {"round": round, "ranker": RANKER, "ledger": self.ledger, "storage": self.storage}
-        draws.enter_draw(self.member, **known, **clock)
+        known = {"ledger": self.ledger, "storage": self.storage}
+        draws.enter_draw(self.member, announced_in(self.member, round), **known, **clock)
 
     def draw(self, request, **clock):
         return draws.answer_draw(self.member, request, storage=self.storage, **clock)
 
     def join(self, round=1, member=None, **clock):
-        known = {"round": round, "ranker": RANKER, "ledger": self.ledger, "storage": self.storage}
-        return participant.join_round(member or self.member, np.full(6, 0.1), **known, **clock)
+        member, known = member or self.member, {"ledger": self.ledger, "storage": self.storage}
+        return participant.join_round(member, announced_in(member, round), np.full(6, 0.1), **known, **clock)
 
     def answer(self, request, member=None):
         return participant.answer(member or self.member, request, ledger=self.ledger, storage=self.storage)
@@ -85,6 +86,18 @@ def test_nodes_draw_a_cohort_and_sum_its_vectors(tmp_path):
     assert {name: one.ledger.highest_round(FED.terms.federation) for name, one in nodes.items()} == {
         name: 1 if name in drawn.cohort else -1 for name in nodes
     }
+
+
+def test_no_draw_is_entered_for_a_round_that_was_joined(tmp_path):
+    """Also where the files of the draw are lost: a second value in the draw of a round would be a second lot."""
+    nodes = {name: node(tmp_path, name) for name in FED.identities}
+    joined = nodes[min(drawn_by(nodes).cohort)]
+    joined.join()
+    for file in draw_place(joined.storage)[:2]:
+        file.unlink()
+    with pytest.raises(SecureAggregationError, match="already took part in round 1"):
+        joined.enter()
+    joined.enter(round=2)
 
 
 def test_without_a_draw_of_the_round_nobody_joins(tmp_path):
@@ -155,7 +168,7 @@ def committed(tmp_path, **clock):
 
 def closed(one, state, other=bytes(32)):
     """A list of commitments with the node's own; the others' are `other`."""
-    value = load(one.storage, "draw", draws._Stored).value
+    value = load(draw_place(one.storage), draws._Stored).value
     now = draw.in_attempt(state.context, 0)
     commitments = dict.fromkeys(FED.identities, other) | {NAME: draw.commitment(now, NAME, value)}
     levels, places = draw.tree(commitments), sorted(commitments)
@@ -207,7 +220,7 @@ def test_an_attempt_has_a_time_and_the_next_one_its_own(tmp_path, seconds):
         one.draw(other, clock=lambda: 2000.0 + seconds)
     again = asked(FED, state, "commit", messages.Start(), attempt=1)
     one.draw(again, clock=lambda: 9000.0)
-    assert load(one.storage, "draw", draws._Stored).begun == 9000.0
+    assert load(draw_place(one.storage), draws._Stored).begun == 9000.0
 
 
 @pytest.mark.parametrize("seconds", [600.5, -0.5, np.nan], ids=str)
@@ -233,9 +246,9 @@ def test_groups_are_used_within_the_time_of_their_draw(tmp_path):
 def test_nothing_shows_the_value_and_one_folder_is_refused(tmp_path):
     one, state, request = committed(tmp_path)
     one.draw(request)
-    stored = load(one.storage, "draw", draws._Stored)
+    stored = load(draw_place(one.storage), draws._Stored)
     entrant = msgspec.structs.replace(state, value=stored.value)
-    shown = " ".join(map(repr, [stored, entrant, head(one.storage, "draw")]))
+    shown = " ".join(map(repr, [stored, entrant, head(draw_place(one.storage))]))
     assert len(stored.value) == 32
     assert repr(stored.value)[2:-1] not in shown
     assert stored.value not in (one.storage.folder / "draw.state").read_bytes()

@@ -11,13 +11,14 @@ from small_rounds import asked, content, federation, members, server_of, until
 
 from foltr.errors import FoltrError, PrivacyError, SecureAggregationError, SpecError
 from foltr.federation import participant
-from foltr.federation.membership import head, load
+from foltr.federation.membership import round_place
 from foltr.federation.participant import Storage, end_round
 from foltr.secagg import client as bare
 from foltr.secagg import crypto, messages, ring
 from foltr.secagg.in_process import run_in_memory
 from foltr.secagg.messages import STAGES
 from foltr.secagg.terms import to_set
+from foltr.witnessed import head, load
 
 
 def test_a_round_of_nodes_sums_noisy_vectors_and_charges_each_once(tmp_path):
@@ -121,6 +122,33 @@ def test_a_restored_folder_signs_no_second_set(tmp_path):
         victim.answer(requests[VICTIM])
 
 
+def test_a_crash_before_the_charge_sends_no_masked_vector_without_it(tmp_path, monkeypatch):
+    """Asked again after the crash, the node charges and answers; a stored reply would leave uncharged."""
+    victim = node(tmp_path)
+    victim.join()
+    _, _, requests = round_with(victim, "mask")
+    with monkeypatch.context() as failing:
+        failing.setattr(type(victim.ledger), "charge", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            victim.answer(requests[VICTIM])
+    again = node(tmp_path)
+    assert again.answer(requests[VICTIM])
+    assert sum(again.ledger.counts().values()) == 1
+
+
+def test_a_round_that_was_charged_is_not_joined_again_though_its_files_are_lost(tmp_path):
+    victim = node(tmp_path)
+    victim.join(round=3)
+    _, _, requests = round_with(victim, "mask", round=3)
+    victim.answer(requests[VICTIM])
+    (victim.storage.folder / "round.state").unlink()
+    (victim.storage.witness / "round.head").unlink()
+    for round in (1, 3):
+        with pytest.raises(SecureAggregationError, match="already joined round 3; rounds only rise"):
+            victim.join(round=round)
+    victim.join(round=4)
+
+
 def test_a_failed_round_is_a_spent_release(tmp_path):
     victim = node(tmp_path)
     victim.join()
@@ -164,14 +192,14 @@ def test_files_are_the_owners_and_sealed_and_empty_of_secrets_in_the_end(tmp_pat
     victim = node(tmp_path)
     victim.join()
     _, _, requests = round_with(victim, "unmask")
-    stored = load(victim.storage, "round", participant._Stored)
+    stored = load(round_place(victim.storage), participant._Stored)
     on_disk = (victim.storage.folder / "round.state").read_bytes()
     secrets = [stored.seed, stored.mask, stored.channel, stored.vector, *stored.shared.values(), *stored.held.values()]
     assert all(len(one) >= 24 and one not in on_disk for one in secrets)
     for path in (victim.storage.folder / "round.state", victim.storage.witness / "round.head"):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     victim.answer(requests[VICTIM])
-    left = msgspec.msgpack.encode(load(victim.storage, "round", participant._Stored))
+    left = msgspec.msgpack.encode(load(round_place(victim.storage), participant._Stored))
     assert not any(one in left for one in (stored.seed, stored.mask, stored.channel, stored.vector))
 
 
@@ -244,7 +272,7 @@ def test_no_struct_with_a_secret_shows_it(tmp_path):
     victim = node(tmp_path)
     victim.join()
     round_with(victim, "unmask")
-    stored, newest = load(victim.storage, "round", participant._Stored), head(victim.storage, "round")
+    stored, newest = load(round_place(victim.storage), participant._Stored), head(round_place(victim.storage))
     _, states, _ = until(FED, "unmask")
     state = states[VICTIM]
     secrets = [stored.seed, stored.mask, stored.channel, newest.key, state.seed, state.mask, state.channel]

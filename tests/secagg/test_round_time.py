@@ -8,10 +8,11 @@ from small_rounds import server_of
 
 from foltr.errors import SecureAggregationError
 from foltr.federation import participant
-from foltr.federation.membership import head, load
+from foltr.federation.membership import round_place
 from foltr.federation.participant import end_if_late
 from foltr.secagg import shamir
 from foltr.secagg.messages import STAGES
+from foltr.witnessed import head, load
 
 JOINED = 1.75e9
 OVER = [600.5, 1e7, -0.5, math.nan]  # seconds after it was joined; below 0 the clock was turned back
@@ -35,7 +36,7 @@ def is_erased(one, key):
 def test_a_request_after_the_time_of_a_round_gets_nothing_and_the_secrets_are_erased(tmp_path, stage, seconds):
     victim, at = joined(tmp_path)
     _, _, requests = round_with(victim, stage)
-    key = head(victim.storage, "round").key
+    key = head(round_place(victim.storage)).key
     assert not is_erased(victim, key)
     with pytest.raises(SecureAggregationError, match="600 s ago, or the clock was turned back; its secrets are erased"):
         at(seconds).answer(requests[VICTIM])
@@ -73,7 +74,7 @@ def test_a_node_ends_a_late_round_by_itself(tmp_path):
     _, _, requests = round_with(victim, "agree")
     assert not end_if_late(victim.member, storage=victim.storage, clock=at(600).clock)
     assert at(600).answer(requests[VICTIM])
-    key = head(victim.storage, "round").key
+    key = head(round_place(victim.storage)).key
     assert not is_erased(victim, key)
     assert end_if_late(victim.member, storage=victim.storage, clock=at(601).clock)
     assert is_erased(victim, key)
@@ -88,7 +89,7 @@ def test_a_node_ends_a_round_whose_state_was_restored_or_is_missing(tmp_path):
     before = path.read_bytes()
     round_with(victim, "agree")
     for damage, round in ((lambda: path.write_bytes(before), 1), (path.unlink, 2)):
-        key = head(victim.storage, "round").key
+        key = head(round_place(victim.storage)).key
         damage()
         assert end_if_late(victim.member, storage=victim.storage, clock=at(1).clock)
         assert is_erased(victim, key)
@@ -111,12 +112,12 @@ def test_whoever_reads_the_disks_of_others_reads_a_vector_until_the_round_is_lat
     requests = next(server)
     for _ in STAGES[:-1]:
         requests = server.send({name: nodes[name].answer(request) for name, request in requests.items()})
-    stored = load(nodes[VICTIM].storage, "round", participant._Stored)
-    held = [load(nodes[name].storage, "round", participant._Stored).held[VICTIM] for name in stored.neighbours]
+    stored = load(round_place(nodes[VICTIM].storage), participant._Stored)
+    held = [load(round_place(nodes[name].storage), participant._Stored).held[VICTIM] for name in stored.neighbours]
     for part, secret in ((slice(None, shamir.SHARE), stored.mask), (slice(shamir.SHARE, None), stored.seed)):
         shares = dict(enumerate([both[part] for both in held][: stored.threshold]))
         assert shamir.combine(shares) == secret
     for one in nodes.values():
         assert end_if_late(one.member, storage=one.storage, clock=lambda: JOINED + 601)
         with pytest.raises(SecureAggregationError, match="no open round"):
-            load(one.storage, "round", participant._Stored)
+            load(round_place(one.storage), participant._Stored)

@@ -170,8 +170,8 @@ def test_a_cohort_must_be_known_and_large_enough(clients):
         ({"clip": 0.0}, "clip > 0"),
         ({"noise_multiplier": -1.0}, "finite"),
         ({"failure": 0.0}, "between 0 and 1"),
-        ({"stage_seconds": 0.5}, "use 1 second to 86400, a day"),
-        ({"stage_seconds": 86_401.0}, "use 1 second"),
+        ({"stage_seconds": 0.5}, "use 1 second to 604800, seven days"),
+        ({"stage_seconds": 604_801.0}, "use 1 second"),
         ({"stage_seconds": float("nan")}, "use 1 second"),
     ],
 )

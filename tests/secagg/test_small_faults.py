@@ -4,19 +4,19 @@ import pytest
 from rich.pretty import pretty_repr
 from small_draws import entrants
 from small_nodes import node, round_with
+from small_operators import operators, run
 from small_rounds import RANKER, members
 from small_rounds import federation as one_server
 from small_two_servers import agreed, federation
 
 from foltr.errors import SecureAggregationError, SpecError, StorageError
 from foltr.federation import participant
-from foltr.federation import two_servers as deployed
-from foltr.federation.membership import head, load
+from foltr.federation.membership import round_place
 from foltr.secagg import crypto
 from foltr.secagg.terms import Terms, context, new_federation, registry
-from foltr.secagg.two_in_process import new_aggregator
 from foltr.secagg.two_servers import context as context_of_two
 from foltr.secagg.two_servers import two_servers
+from foltr.witnessed import head, load
 
 SMALL_ORDER = (
     bytes(32), b"\1" + bytes(31), b"\1" + bytes(30) + b"\x80", b"\xec" + b"\xff" * 30 + b"\x7f", b"\xee" + b"\xff" * 31,
@@ -48,32 +48,30 @@ def test_a_registry_takes_no_key_of_another_length_or_of_small_order(wrong):
 
 @pytest.mark.parametrize("wrong", [b"", b"short", bytes(32), b"\1" + bytes(31)])
 def test_aggregators_have_no_key_of_another_length_or_of_small_order(wrong):
-    setup, (good, _) = federation(7).setup, new_aggregator()
-    for bad in (good._replace(identity=wrong), good._replace(sealing=wrong)):
-        with pytest.raises(SpecError, match="aggregator's public keys"):
-            two_servers(setup.terms, setup.registry, (setup.aggregators[0], bad))
+    window = federation(7).window()
+    with pytest.raises(SpecError, match="aggregator's identity"):
+        two_servers(window.setup.terms, window.setup.registry, (window.setup.operators[0], wrong))
+    with pytest.raises(SpecError, match="keys of a round"):
+        context_of_two(window._replace(keys=(window.keys[0], wrong)))
 
 
 def test_numbers_that_are_equal_give_one_context():
     name, fed = new_federation(), federation(7)
     whole = Terms(name, 5, clip=1, noise_multiplier=0, dropouts=0, stage_seconds=120)
     real = Terms(name, 5, clip=1.0, noise_multiplier=-0.0, dropouts=0.0, stage_seconds=120.0)
-    setups = [two_servers(terms, fed.setup.registry, fed.setup.aggregators) for terms in (whole, real)]
-    assert context_of_two(setups[0], 1, RANKER) == context_of_two(setups[1], 1, RANKER)
+    setups = [two_servers(terms, fed.setup.registry, fed.setup.operators) for terms in (whole, real)]
+    assert context_of_two(fed.window(setup=setups[0])) == context_of_two(fed.window(setup=setups[1]))
     assert context(whole, fed.setup.registry, 1, RANKER) == context(real, fed.setup.registry, 1, RANKER)
 
 
 def test_an_aggregator_opens_nothing_with_the_memory_of_another_federation(tmp_path):
-    path, witness = tmp_path / "state" / "memory", tmp_path / "elsewhere" / "memory"
     one, other = federation(7), federation(7)
-    states, agreements = agreed(one)
-    deployed.open_half(states[0], agreements[1], path=path, witness=witness)
-    states, agreements = agreed(other)
-    with pytest.raises(StorageError, match="one file for each federation"):
-        deployed.open_half(states[0], agreements[1], path=path, witness=witness)
-    path.unlink()
-    with pytest.raises(StorageError, match="one file for each federation"):  # the witness alone says so too
-        deployed.open_half(states[0], agreements[1], path=path, witness=witness)
+    run(one, operators(one, tmp_path))
+    with pytest.raises(StorageError, match="a folder for each federation"):
+        operators(other, tmp_path)[0].statements(1)
+    (tmp_path / "operator-0" / "memory.json").unlink()
+    with pytest.raises(StorageError, match="not the memory of an operator of write 1"):  # nor where it is lost
+        operators(other, tmp_path)[0].statements(1)
 
 
 def test_rich_prints_no_secret(tmp_path):
@@ -81,7 +79,7 @@ def test_rich_prints_no_secret(tmp_path):
     victim = node(tmp_path)
     victim.join()
     round_with(victim, "unmask")
-    stored, newest = load(victim.storage, "round", participant._Stored), head(victim.storage, "round")
+    stored, newest = load(round_place(victim.storage), participant._Stored), head(round_place(victim.storage))
     states, _ = agreed(federation(7))
     client = next(iter(members(one_server(5)).values()))
     entrant = next(iter(entrants(one_server(40, cohort=11)).values()))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
-from small_two_servers import RANKER, agreed, begun, contributions, federation, inboxes, listed, plain_sum, vectors
+from small_two_servers import agreed, begun, contributions, federation, inboxes, listed, plain_sum, vectors
 
 from foltr.errors import SecureAggregationError, SpecError
 from foltr.lab.bench.two_servers import measure_two_servers
@@ -23,7 +23,7 @@ SEVEN = federation(7)
 
 def run(fed, sent=None, **options):
     sent = contributions(fed) if sent is None else sent
-    return run_round(sent, fed.secrets, setup=fed.setup, round=1, ranker=RANKER, **options)
+    return run_round(sent, fed.secrets(), window=fed.window(), **options)
 
 
 @pytest.mark.parametrize("bits", [32, 64])
@@ -93,7 +93,7 @@ def test_the_shares_of_one_aggregator_are_uniform_whatever_the_vector(value):
         for round in range(1, 14):
             boxes = inboxes(fed, contributions(fed, round, rows=rows))
             state, _ = aggregator.accept_all(begun(fed, index, round), boxes[index])
-            seen += list(state.shares.values())
+            seen += [aggregator.share(state, name) for name in state.sealed]
         assert uniform(np.array(seen)) > 1e-6
         assert len({one.tobytes() for one in seen}) == 39
 
@@ -103,7 +103,7 @@ def test_the_view_of_each_aggregator_fits_every_vector_equally_well():
     states, _ = listed(SEVEN)
     rows = vectors(SEVEN)
     for name in SEVEN.identities:
-        first, second = (state.shares[name] for state in states)
+        first, second = (aggregator.share(state, name) for state in states)
         assert np.array_equal(first + second, rows[name])
         for other in rows.values():  # the same view of aggregator 0, another vector
             assert np.array_equal(first + (other - first), other)
@@ -125,7 +125,7 @@ def test_one_aggregator_and_the_final_sum_give_only_the_sum_with_the_noise_of_th
     honest = msgspec.msgpack.decode(
         msgspec.msgpack.decode(message, type=two_servers.Signed).body, type=two_servers.Half
     )
-    known = np.sum(list(states[0].shares.values()), axis=0, dtype=np.uint32)
+    known = np.sum([aggregator.share(states[0], name) for name in fed.identities], axis=0, dtype=np.uint32)
     found = known + np.frombuffer(honest.totals, "<u4")
     assert np.array_equal((found - plain_sum(fed, fed.identities)).view("<i4"), drawn)
 
@@ -164,11 +164,13 @@ def test_noise_is_drawn_exactly_where_the_terms_have_it(multiplier, noise, says)
 
 
 def test_one_operator_in_two_places_is_refused():
-    one, _ = SEVEN.setup.aggregators
-    other = SEVEN.setup.aggregators[1]
-    for pair in ((one, one), (one, other._replace(identity=one.identity)), (one, other._replace(sealing=one.sealing))):
-        with pytest.raises(SpecError, match="two operators"):
-            two_servers.two_servers(SEVEN.setup.terms, SEVEN.setup.registry, pair)
+    one, _ = SEVEN.setup.operators
+    with pytest.raises(SpecError, match="two operators"):
+        two_servers.two_servers(SEVEN.setup.terms, SEVEN.setup.registry, (one, one))
+    window = SEVEN.window()
+    for keys in ((window.keys[0], window.keys[0]), (window.keys[0], bytes(32)), (window.keys[0], b"short")):
+        with pytest.raises(SpecError, match="keys of a round"):
+            two_servers.context(window._replace(keys=keys))
 
 
 @pytest.mark.parametrize(
@@ -182,7 +184,7 @@ def test_one_operator_in_two_places_is_refused():
 def test_a_setup_whose_sums_hide_nobody_or_overflow_is_refused(terms, more, says):
     known = SEVEN.setup
     with pytest.raises(SpecError, match=says):
-        two_servers.two_servers(Terms(new_federation(), 5, **terms), known.registry, known.aggregators, **more)
+        two_servers.two_servers(Terms(new_federation(), 5, **terms), known.registry, known.operators, **more)
 
 
 def test_the_largest_honest_sum_fits_the_ring():
@@ -193,9 +195,7 @@ def test_the_largest_honest_sum_fits_the_ring():
 
 def test_an_aggregator_needs_its_own_keys_and_its_own_memory():
     with pytest.raises(SpecError, match="not the keys of aggregator 1"):
-        aggregator.begin(
-            1, SEVEN.secrets[0], Memory(SEVEN.setup.terms.federation), setup=SEVEN.setup, round=1, ranker=RANKER
-        )
+        aggregator.begin(1, SEVEN.secrets()[0], Memory(SEVEN.setup.terms.federation), window=SEVEN.window())
     with pytest.raises(SpecError, match="memory of federation"):
         begun(SEVEN, 0, memory=Memory("another"))
 
@@ -203,18 +203,18 @@ def test_an_aggregator_needs_its_own_keys_and_its_own_memory():
 def test_a_client_needs_its_identity_and_a_vector_of_the_ring():
     row = vectors(SEVEN)[10]
     with pytest.raises(SpecError, match="not in the registry"):
-        contribute(row, 13, SEVEN.identities[10], setup=SEVEN.setup, round=1, ranker=RANKER)
+        contribute(row, 13, SEVEN.identities[10], window=SEVEN.window())
     with pytest.raises(SpecError, match="5 values of 32 bits"):
-        contribute(row[:4], 10, SEVEN.identities[10], setup=SEVEN.setup, round=1, ranker=RANKER)
+        contribute(row[:4], 10, SEVEN.identities[10], window=SEVEN.window())
     with pytest.raises(SpecError, match="32 bytes"):
-        contribute(row, 10, SEVEN.identities[10], setup=SEVEN.setup, round=1, ranker=b"short")
+        contribute(row, 10, SEVEN.identities[10], window=SEVEN.window(ranker=b"short"))
 
 
 def test_no_secret_is_shown():
     state = begun(SEVEN, 0)
-    for secret in (SEVEN.secrets[0].sealing, state.coin):
+    for secret in (SEVEN.secrets()[0].sealing, state.coin):
         assert secret.hex() not in repr(state)
-        assert repr(secret)[2:-1] not in repr(state) + repr(SEVEN.secrets)
+        assert repr(secret)[2:-1] not in repr(state) + repr(SEVEN.secrets())
 
 
 def test_the_whole_protocol_in_one_process():
@@ -232,15 +232,15 @@ def test_halves_of_other_clients_are_no_sum():
     memory = Memory(fed.setup.terms.federation)
     states, agreements = agreed(fed)
     good = [aggregator.half(states[k], agreements[1 - k], memory, None)[1] for k in (0, 1)]
-    assert np.array_equal(
-        combine(tuple(good), setup=fed.setup, round=1, ranker=RANKER).totals[0], plain_sum(fed, fed.identities)
-    )
-    other, others = agreed(fed)  # other coins
+    assert np.array_equal(combine(tuple(good), window=fed.window()).totals[0], plain_sum(fed, fed.identities))
+    sent = contributions(fed)
+    del sent[10]
+    other, others = agreed(fed, sent=sent)
     mixed = aggregator.half(other[1], others[0], memory, None)[1]
     with pytest.raises(SecureAggregationError, match="same clients"):
-        combine((good[0], mixed), setup=fed.setup, round=1, ranker=RANKER)
+        combine((good[0], mixed), window=fed.window())
     with pytest.raises(SecureAggregationError, match="half of aggregator 0"):
-        combine((good[1], good[0]), setup=fed.setup, round=1, ranker=RANKER)
+        combine((good[1], good[0]), window=fed.window())
 
 
 def test_the_ring_that_clients_encode_for_is_that_of_the_sum():

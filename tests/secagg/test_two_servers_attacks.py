@@ -71,10 +71,9 @@ def other_setups():
     fewer = {name: key for name, key in setup.registry.keys.items() if name != 28}
     yield "a client less", setup._replace(registry=registry(setup.registry.server, fewer)), RANKER
     yield "groups", setup._replace(groups=2), RANKER
-    first, second = setup.aggregators
-    sealing = crypto.public_of(crypto.agreement_key(crypto.new_secret()))
-    yield "aggregator", setup._replace(aggregators=(first, second._replace(sealing=sealing))), RANKER
-    yield "order", setup._replace(aggregators=(second, first)), RANKER
+    first, second = setup.operators
+    yield "operator", setup._replace(operators=(first, public(crypto.new_identity()))), RANKER
+    yield "order", setup._replace(operators=(second, first)), RANKER
     yield "ranker", setup, bytes(32)
 
 
@@ -87,7 +86,7 @@ def test_a_contribution_under_other_terms_is_refused(setup, ranker):
     # signed again for the right context by the client itself: the sealed shares are still of the other one
     found = msgspec.msgpack.decode(sent[10], type=Contribution)
     claim = msgspec.msgpack.decode(msgspec.msgpack.decode(found.claim, type=Signed).body, type=Claim)
-    right = At(two_servers.context(SEVEN.setup, 1, RANKER), 1, "contribution", 10)
+    right = At(two_servers.context(SEVEN.window()), 1, "contribution", 10)
     again = msgspec.structs.replace(found, claim=sign(SEVEN.identities[10], right, claim))
     part = parts(msgspec.msgpack.encode(again), setup=SEVEN.setup)[0]
     assert "changed or is meant for somebody else" in refused(SEVEN, 10, part)
@@ -114,7 +113,7 @@ def test_a_colluder_cannot_send_the_shares_of_a_victim_as_its_own():
     """If it could, the victim's vector would be in the sum twice, and the noise would hide half as much."""
     victim = msgspec.msgpack.decode(contributions(SEVEN)[10], type=Contribution)
     claim = msgspec.msgpack.decode(msgspec.msgpack.decode(victim.claim, type=Signed).body, type=Claim)
-    at = At(two_servers.context(SEVEN.setup, 1, RANKER), 1, "contribution", 13)
+    at = At(two_servers.context(SEVEN.window()), 1, "contribution", 13)
     copied = msgspec.structs.replace(victim, claim=sign(SEVEN.identities[13], at, claim))
     for index, part in enumerate(parts(msgspec.msgpack.encode(copied), setup=SEVEN.setup)):
         assert "meant for somebody else" in refused(SEVEN, 13, part, index)
@@ -126,9 +125,9 @@ def test_an_aggregator_cannot_open_what_is_sealed_for_the_other():
     assert "not the one that was signed" in refused(SEVEN, 10, second, index=0)
     state = begun(SEVEN, 1)
     claim, _, sealed = two_servers.checked_part(first, 10, 0, setup=SEVEN.setup, context=state.context, round=1)
-    shared = crypto.agree(crypto.agreement_key(SEVEN.secrets[1].sealing), claim.ephemeral)
+    shared = crypto.agree(crypto.agreement_key(SEVEN.secrets()[1].sealing), claim.ephemeral)
     for index in (0, 1):
-        for to in SEVEN.setup.aggregators:
+        for to in SEVEN.window().keys:
             key = two_servers.box_key(shared, state.context, 10, index, claim.ephemeral, to)
             with pytest.raises(SecureAggregationError):
                 crypto.decrypt(key, sealed, two_servers.box_label(state.context, 10))
@@ -138,7 +137,7 @@ def test_nobody_can_send_in_the_name_of_another():
     part = parts(contributions(SEVEN)[10], setup=SEVEN.setup)[0]
     assert "sender" in refused(SEVEN, 13, part)
     assert "nobody of that number" in refused(SEVEN, 999, part)
-    at = At(two_servers.context(SEVEN.setup, 1, RANKER), 1, "contribution", 13)
+    at = At(two_servers.context(SEVEN.window()), 1, "contribution", 13)
     found = msgspec.msgpack.decode(contributions(SEVEN)[10], type=Contribution)
     claim = msgspec.msgpack.decode(msgspec.msgpack.decode(found.claim, type=Signed).body, type=Claim)
     forged = msgspec.structs.replace(found, claim=sign(crypto.new_identity(), at, claim))
@@ -155,7 +154,7 @@ def test_a_client_that_only_one_aggregator_has_is_struck_at_both(index):
     del boxes[index][13]  # the relay, or the aggregator, drops one client on its side
     states, agreements = agreed(fed, boxes=boxes)
     halves = [aggregator.half(states[k], agreements[1 - k], memory(fed), None)[1] for k in (0, 1)]
-    found = two_servers.combine(tuple(halves), setup=fed.setup, round=1, ranker=RANKER)
+    found = two_servers.combine(tuple(halves), window=fed.window())
     rest = [name for name in fed.identities if name != 13]
     assert found.members == (tuple(rest),)
     assert np.array_equal(found.totals[0], plain_sum(fed, rest))
@@ -200,7 +199,7 @@ def test_an_aggregator_cannot_shrink_the_sum_below_the_smallest():
     states, lists = listed(SEVEN)
     body = msgspec.msgpack.decode(msgspec.msgpack.decode(lists[0], type=Signed).body, type=Listing)
     short = Listing(to_set([10], SEVEN.setup.registry), body.digests[:32], body.commitment)
-    lie = sign(SEVEN.secrets[0].identity, At(states[0].context, 1, "listing", 0), short)
+    lie = sign(SEVEN.operators[0], At(states[0].context, 1, "listing", 0), short)
     with pytest.raises(SecureAggregationError, match="of 1 clients, at least 6 are needed"):
         aggregator.agree(states[1], lie)
 
@@ -210,7 +209,7 @@ def test_nothing_is_opened_for_an_aggregator_that_agreed_to_other_clients():
     states, agreements = agreed(fed)
     honest = msgspec.msgpack.decode(msgspec.msgpack.decode(agreements[0], type=Signed).body, type=Agreement)
     less = to_set([name for name in fed.identities if name != 10], fed.setup.registry)
-    lie = sign(fed.secrets[0].identity, At(states[0].context, 1, "agreement", 0), Agreement(less, honest.coin))
+    lie = sign(fed.operators[0], At(states[0].context, 1, "agreement", 0), Agreement(less, honest.coin))
     with pytest.raises(SecureAggregationError, match="do not agree on the clients"):
         aggregator.half(states[1], lie, memory(fed), None)
 
@@ -218,9 +217,7 @@ def test_nothing_is_opened_for_an_aggregator_that_agreed_to_other_clients():
 def test_a_coin_that_was_not_committed_to_is_refused():
     """An aggregator that waits for the other's coin cannot choose the groups."""
     states, agreements = agreed(SEVEN)
-    lie = sign(
-        SEVEN.secrets[0].identity, At(states[0].context, 1, "agreement", 0), Agreement(states[0].members, bytes(32))
-    )
+    lie = sign(SEVEN.operators[0], At(states[0].context, 1, "agreement", 0), Agreement(states[0].members, bytes(32)))
     with pytest.raises(SecureAggregationError, match="another coin"):
         aggregator.half(states[1], lie, memory(SEVEN), None)
     assert aggregator.half(states[1], agreements[0], memory(SEVEN), None)
@@ -276,14 +273,14 @@ def test_a_late_contribution_is_refused():
 
 def sealed_anew(fed, name, first, second):
     """A contribution with any plain shares, sealed and signed as a client does."""
-    ephemeral, now = crypto.agreement_key(crypto.new_secret()), two_servers.context(fed.setup, 1, RANKER)
+    ephemeral, now = crypto.agreement_key(crypto.new_secret()), two_servers.context(fed.window())
     public_key = crypto.public_of(ephemeral)
     boxes = [
         crypto.encrypt(
-            two_servers.box_key(crypto.agree(ephemeral, to.sealing), now, name, index, public_key, to),
+            two_servers.box_key(crypto.agree(ephemeral, key), now, name, index, public_key, key),
             share, two_servers.box_label(now, name),
         )
-        for index, (to, share) in enumerate(zip(fed.setup.aggregators, (first, second), strict=True))
+        for index, (key, share) in enumerate(zip(fed.window().keys, (first, second), strict=True))
     ]  # fmt: skip
     digests = [two_servers._digest(box) for box in boxes]
     claim = sign(fed.identities[name], At(now, 1, "contribution", name), Claim(public_key, *digests))
@@ -304,7 +301,7 @@ def broken(fed, name, honest):
     yield sealed_anew(fed, name, bytes(16), bytes(32))  # 4 numbers in place of 5
     yield sealed_anew(fed, name, bytes(20), bytes(31))
     yield sealed_anew(fed, name, bytes(24), bytes(32))
-    at = At(two_servers.context(fed.setup, 1, RANKER), 1, "contribution", name)
+    at = At(two_servers.context(fed.window()), 1, "contribution", name)
     digests = [two_servers._digest(box) for box in (found.first, found.second)]
     zero = sign(fed.identities[name], at, Claim(bytes(32), *digests))  # a point that gives everybody the same secret
     yield msgspec.msgpack.encode(msgspec.structs.replace(found, claim=zero))
@@ -315,7 +312,7 @@ def test_a_malformed_contribution_drops_its_sender_only():
     sent = contributions(fed)
     ways = list(broken(fed, 10, sent[10]))
     for wrong in ways:
-        found = run_round({**sent, 10: wrong}, fed.secrets, setup=fed.setup, round=1, ranker=RANKER)
+        found = run_round({**sent, 10: wrong}, fed.secrets(), window=fed.window())
         rest = [name for name in fed.identities if name != 10]
         assert found.sums.members == (tuple(rest),)
         assert np.array_equal(found.sums.totals[0], plain_sum(fed, rest))
@@ -342,7 +339,7 @@ def test_a_list_that_does_not_fit_the_registry_is_refused():
     at = At(states[0].context, 1, "listing", 0)
     for body in (Listing(b"\xff\xff", bytes(64), bytes(32)), Listing(b"\xfe", bytes(64), bytes(32))):
         with pytest.raises(SecureAggregationError, match=r"does not fit|bytes of digests"):
-            aggregator.agree(states[1], sign(SEVEN.secrets[0].identity, at, body))
+            aggregator.agree(states[1], sign(SEVEN.operators[0], at, body))
 
 
 # what is not prevented
@@ -356,22 +353,22 @@ def test_shares_that_do_not_match_spoil_the_sum_of_their_group_and_are_seen_to_b
     fed = federation(21, groups=3, dropouts=0.0)
     sent = contributions(fed)
     sent[10] = sealed_anew(fed, 10, crypto.new_secret()[:20], crypto.new_secret())
-    found = run_round(sent, fed.secrets, setup=fed.setup, round=1, ranker=RANKER).sums
+    found = run_round(sent, fed.secrets(), window=fed.window()).sums
     spoiled = [10 in members for members in found.members]
     assert found.beyond.tolist() == spoiled
     for total, members, wrong in zip(found.totals, found.members, spoiled, strict=True):
         assert np.array_equal(total, plain_sum(fed, members)) != wrong
 
 
-def test_one_liar_moves_the_sum_of_100_by_926_times_the_honest_bound():
-    """8 numbers at a hundredth of the range of 32 bits each: sqrt(8) x 327.67 = 926.8 clips."""
+@pytest.mark.parametrize(("most", "clips"), [((2**31 - 1) // 100, 926.8), (2**31, 92_681.9)])
+def test_one_liar_moves_the_sum_of_100_by_926_clips_in_a_hundredth_of_the_ring_and_by_92_680_in_all_of_it(most, clips):
+    """8 numbers, a hundredth of the range of 32 bits each: sqrt(8) x 327.67 clips; the whole: sqrt(8) x 32,768."""
     fed = federation(100, length=8, dropouts=0.0)
-    most = (2**31 - 1) // 100
     rows = {name: np.zeros(8, np.uint32) for name in fed.identities}
     rows[10] = np.full(8, most, np.uint32)
-    found = run_round(contributions(fed, rows=rows), fed.secrets, setup=fed.setup, round=1, ranker=RANKER).sums
-    moved = np.linalg.norm(found.totals[0].astype(np.int64) / 2.0**16)
-    assert moved == pytest.approx(926.8, abs=0.1)
+    found = run_round(contributions(fed, rows=rows), fed.secrets(), window=fed.window()).sums
+    moved = np.linalg.norm(found.totals[0].view("<i4") / 2.0**16)
+    assert moved == pytest.approx(clips, abs=0.1)
     assert found.beyond.tolist() == [True]  # 100 clips of 1 give a norm of 100 at most
 
 
@@ -381,5 +378,5 @@ def test_a_liar_within_the_range_of_an_honest_sum_is_not_seen(norm, seen):
     fed = federation(100, length=8, dropouts=0.0)
     rows = {name: np.zeros(8, np.uint32) for name in fed.identities}
     rows[10][0] = int(norm * 2**16)
-    found = run_round(contributions(fed, rows=rows), fed.secrets, setup=fed.setup, round=1, ranker=RANKER).sums
+    found = run_round(contributions(fed, rows=rows), fed.secrets(), window=fed.window()).sums
     assert found.beyond.tolist() == [seen]

@@ -1,13 +1,15 @@
-"""Two aggregators as deployed: what is charged and on the disk before a message leaves, and the noise in a sum."""
+"""A node of two operators: what is charged and on the disk before its message leaves, and the noise in a sum."""
 
 import math
 
 import numpy as np
 import pytest
-from small_two_servers import RANKER, agreed, contributions, federation, plain_sum
+from small_operators import operators, run
+from small_two_servers import RANKER, contributions, federation, plain_sum
 
-from foltr.errors import PrivacyError, SecureAggregationError, SpecError, StorageError
+from foltr.errors import PrivacyError, SecureAggregationError, StorageError
 from foltr.federation import two_servers as deployed
+from foltr.federation.membership import Member
 from foltr.privacy import ledger as ledgers
 from foltr.privacy.calibration import noise_multiplier
 from foltr.privacy.events import EVERYBODY
@@ -16,7 +18,6 @@ from foltr.privacy.release import release_to_servers
 from foltr.secagg.guarantee import guarantee
 from foltr.secagg.ring import decode
 from foltr.secagg.two_in_process import run_round
-from foltr.secagg.two_servers import combine
 
 
 class Ledger:
@@ -25,10 +26,18 @@ class Ledger:
     def __init__(self, limit=10):
         self.charged, self.limit = [], limit
 
-    def charge(self, event, *, federation, round):
+    identity = "one"
+
+    def require(self, identity, *, path):
+        assert identity in ("", self.identity)
+
+    def charge(self, event, *, federation, round, **_):
         if len(self.charged) == self.limit or any(round <= one for _, _, one in self.charged):
             raise PrivacyError("refused")
         self.charged.append((event, federation, round))
+
+    def highest_round(self, federation):
+        return max((round for _, name, round in self.charged if name == federation), default=-1)
 
 
 NOISY = federation(7, noise_multiplier=3.0)
@@ -37,8 +46,9 @@ NOISY = federation(7, noise_multiplier=3.0)
 def sent(path, ledger, fed=NOISY, round=1, ranker=RANKER, update=None):
     update = np.ones(5) if update is None else update
     return deployed.contribute_once(
-        update, 10, fed.identities[10], setup=fed.setup, round=round, ranker=ranker, path=path, ledger=ledger
-    )
+        update, Member(10, fed.identities[10], fed.setup.terms, fed.setup.registry), window=fed.window(round, ranker),
+        path=path, ledger=ledger,
+    )  # fmt: skip
 
 
 def test_a_client_is_charged_once_and_sends_the_same_bytes_again(tmp_path):
@@ -104,75 +114,11 @@ def test_a_damaged_file_stops_everything(tmp_path):
         sent(tmp_path / "sent", Ledger())
 
 
-# the aggregator
-
-
-def files(folder):
-    return {"path": folder / "state" / "memory", "witness": folder / "elsewhere" / "memory"}
-
-
-def test_the_memory_is_on_the_disk_before_a_half_leaves(tmp_path, monkeypatch):
-    states, agreements = agreed(NOISY)
-    with monkeypatch.context() as failing:
-        failing.setattr(deployed, "write_durably", lambda *_: (_ for _ in ()).throw(OSError("disk")))
-        with pytest.raises(OSError, match="disk"):
-            deployed.open_half(states[0], agreements[1], **files(tmp_path))
-    message = deployed.open_half(states[0], agreements[1], **files(tmp_path))
-    stored = deployed.read_memory(**files(tmp_path), federation=NOISY.setup.terms.federation)
-    assert (stored.highest, stored.half) == (1, message)
-
-
-def test_the_witness_is_in_no_backup_of_the_memory(tmp_path):
-    states, agreements = agreed(NOISY)
-    for witness in (tmp_path / "state" / "other", tmp_path / "state" / "deeper" / "memory"):
-        with pytest.raises(SpecError, match="outside of its folder"):
-            deployed.open_half(states[0], agreements[1], path=tmp_path / "state" / "memory", witness=witness)
-    where = files(tmp_path)
-    deployed.open_half(states[0], agreements[1], **where)
-    assert {path.stat().st_mode & 0o777 for path in where.values()} == {0o600}
-
-
-def test_the_difference_attack_gets_the_same_half_again(tmp_path):
-    """Asked for a sum with one client less after the first, an aggregator has no other answer than the first."""
-    fed = federation(12, noise_multiplier=3.0)
-    states, agreements = agreed(fed)
-    first = deployed.open_half(states[1], agreements[0], **files(tmp_path))
-    fewer = contributions(fed)
-    del fewer[10]
-    others, more = agreed(fed, sent=fewer)
-    assert deployed.open_half(others[1], more[0], **files(tmp_path)) == first
-    assert deployed.open_half(states[1], agreements[0], **files(tmp_path)) == first  # no fresh noise
-    newer, later = agreed(fed, round=2)
-    assert deployed.open_half(newer[1], later[0], **files(tmp_path)) != first
-    with pytest.raises(SecureAggregationError, match="sum of round 1 is refused"):
-        deployed.open_half(states[1], agreements[0], **files(tmp_path))
-
-
-def test_a_memory_restored_from_a_backup_opens_no_second_sum(tmp_path):
-    fed = federation(12, noise_multiplier=3.0)
-    where = files(tmp_path)
-    states, agreements = agreed(fed)
-    deployed.open_half(states[1], agreements[0], **where)
-    backup = where["path"].read_bytes()
-    newer, later = agreed(fed, round=2)
-    deployed.open_half(newer[1], later[0], **where)
-    for restored in (lambda: where["path"].write_bytes(backup), where["path"].unlink):
-        restored()
-        with pytest.raises(SecureAggregationError, match="sum of round 2 is refused"):
-            deployed.open_half(newer[1], later[0], **where)
-    where["path"].write_bytes(backup)
-    where["witness"].unlink()
-    with pytest.raises(StorageError, match=r"the witness of .* is missing"):
-        deployed.open_half(newer[1], later[0], **where)
-
-
 def test_both_noises_of_the_operating_system_are_in_a_sum(tmp_path):
     """2,000 numbers: chi-square against twice the variance; a false alarm once in 10^6 (4.9 deviations)."""
     fed = federation(3, length=2000, noise_multiplier=2.0, dropouts=0.0)
     rows = dict.fromkeys(fed.identities, np.zeros(2000, np.uint32))
-    states, agreements = agreed(fed, sent=contributions(fed, rows=rows))
-    halves = [deployed.open_half(states[k], agreements[1 - k], **files(tmp_path / str(k))) for k in (0, 1)]
-    total = combine(tuple(halves), setup=fed.setup, round=1, ranker=RANKER).totals[0]
+    total = run(fed, operators(fed, tmp_path), rows=rows)[2].totals[0]
     values = decode(total, deployed.ring_of(fed.setup))
     assert np.square(values).sum() / (2 * 2.0**2) == pytest.approx(2000, abs=4.9 * math.sqrt(4000))
 
@@ -180,7 +126,7 @@ def test_both_noises_of_the_operating_system_are_in_a_sum(tmp_path):
 def test_no_noise_where_the_terms_have_none():
     fed = federation(7)
     assert deployed.noise_of(fed.setup) is None
-    found = run_round(contributions(fed), fed.secrets, setup=fed.setup, round=1, ranker=RANKER)
+    found = run_round(contributions(fed), fed.secrets(), window=fed.window())
     assert np.array_equal(found.sums.totals[0], plain_sum(fed, fed.identities))
 
 

@@ -44,7 +44,7 @@ def owner_from(folder, plan, group, texts=TEXTS):
     exact = build_index(documents, words, functions, top=3)
     releases = release_to_file(folder / "releases.json", exact, NAMES, epsilon=1.0, budget=2.0)
     limits = Limits(entries=2 * ENTRIES, total=3 * ENTRIES)
-    allowance = open_allowance(folder / "allowances.json", limits, member.context, now=lambda: 0.0)
+    allowance = open_allowance(folder / "allowances.json", limits, member, now=lambda: 0.0)
     table = statistics_to_file(
         folder / "statistics", lambda: release_statistics(documents, words, functions, noise="noisy", epsilon=0.5)
     )

@@ -4,6 +4,8 @@ were, and fail on what parties use now.
 `control` runs each attack on the protocol before: sketches in one process, an asker with a new secret each session.
 """
 
+import contextlib
+
 import numpy as np
 import pytest
 from silos import ASKS, OWNS, TARGET, THIRD, asker, counts, index_of, lists, opened, sketches
@@ -17,7 +19,7 @@ from foltr.rng import stream
 from foltr.silo import messages
 from foltr.silo.allowance import Limits, in_memory
 from foltr.silo.keys import group_in_process
-from foltr.silo.owners import NoiseChoice, answer, make_owner
+from foltr.silo.owners import NoiseChoice, answer, default_limits, make_owner
 from foltr.silo.protocol import Target, ask_counts, ask_top, make_asker, obfuscate, relay
 from foltr.silo.sketches import family, hash_terms, new_key
 
@@ -111,7 +113,7 @@ def test_whatever_is_asked_the_allowance_counts_at_least_what_becomes_known():
     """Lists and counts in turn, until the asker is refused: right claims never exceed the entries charged."""
     owner = make_owner(OWNS, lists=index_of(TEXTS, FUNCTIONS, top=50), choice=NoiseChoice("none"))
     one, learned = asker(functions=FUNCTIONS, real_rows=None), set()
-    for place in range(16):  # 16 lists of 50 and 16 times 10 counts are 960 of 1,000 entries
+    for place in range(10):  # a list of 50 and 10 counts, which cost 50 too: 1,000 entries
         word = WORDS[FREQUENT[place]]
         exchange = relay(ask_top(one, TARGET, word, top=50), owner)
         learned |= {(word, document) for document in exchange.result.found.documents.tolist()}
@@ -119,10 +121,39 @@ def test_whatever_is_asked_the_allowance_counts_at_least_what_becomes_known():
         exchange = relay(ask_counts(one, TARGET, word, some), exchange.owner)
         learned |= {(word, int(document)) for document in some[exchange.result.estimates > 0]}
         owner = exchange.owner
-    with pytest.raises(PrivacyError, match="has 40 left"):
+    with pytest.raises(PrivacyError, match="has 0 left"):
         relay(ask_top(one, TARGET, WORDS[0], top=50), owner)
     (account,) = owner.allowance.accounts.values()
-    assert 500 < len(learned) <= account.total <= 20 * 50
+    assert 300 < len(learned) <= account.total <= 20 * 50
+
+
+def words_tried(limits, dictionary, document=7):
+    """A member tries a dictionary on one document, one count after the other, until it is refused."""
+    allowance = in_memory(limits, b"", now=lambda: 0.0)
+    owner = make_owner(OWNS, lists=index_of(TEXTS, FUNCTIONS, top=50), choice=NoiseChoice("none"), allowance=allowance)
+    one, tried, read = asker(functions=FUNCTIONS, real_rows=None), 0, set()
+    with contextlib.suppress(PrivacyError):
+        for word in dictionary:
+            exchange = relay(ask_counts(one, TARGET, word, np.array([document])), owner)
+            owner, tried = exchange.owner, tried + 1
+            read |= {word} if exchange.result.estimates[0] > 0 else set()
+    return tried, len(read & set(TEXTS[document].split())) / len(set(TEXTS[document].split()))
+
+
+@pytest.mark.parametrize(
+    "dictionary",
+    [[WORDS[term] for term in FREQUENT], [f"z{number}" for number in range(1000)], sorted(WORDS)],
+    ids=["the owner's words, frequent ones first", "another dictionary", "the owner's words in any order"],
+)
+def test_one_document_cannot_be_read_word_by_word(dictionary):
+    """A count of one document cost one entry: a day's allowance of 20 words tried 1,000 of them."""
+    many = 20 * 50 * 50  # the control: as many questions as the entries of a day, 20 x K, paid for before
+    tried, read = words_tried(Limits(many, many), dictionary)
+    assert tried >= len(WORDS)
+    assert read == 1.0
+    tried, read = words_tried(default_limits(50), dictionary)
+    assert tried == 20
+    assert read < 0.6
 
 
 def test_parties_cannot_deploy_sampled_lists():

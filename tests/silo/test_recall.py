@@ -4,19 +4,18 @@ import numpy as np
 import pytest
 
 from foltr.errors import SpecError
-from foltr.lab.silo.retrieval import counts_by_term, exact_top, postings, recall, recall_at_k
+from foltr.lab.silo.retrieval import counts_by_term, postings, recall, recall_at_k
 from foltr.text.counts import count
 
 VOCABULARY = {"a": 0, "b": 1, "c": 2}
 DOCUMENTS = count([{"a": 1, "b": 2}, {"a": 3}, {}, {"a": 3, "b": 1}], VOCABULARY)
 
 
-def test_the_exact_top_is_by_count_then_by_number():
+def test_postings_are_by_count_then_by_number():
     lists = postings(DOCUMENTS)
-    documents, counts = exact_top(lists, 0, 2)
-    assert (documents.tolist(), counts.tolist()) == ([1, 3], [3, 3])
-    assert exact_top(lists, 1, 9)[0].tolist() == [0, 3]
-    assert exact_top(lists, 2, 9)[0].tolist() == []
+    assert lists.starts.tolist() == [0, 3, 5, 5]
+    assert lists.documents.tolist() == [1, 3, 0, 0, 3]
+    assert lists.counts.tolist() == [3, 3, 1, 2, 1]
     assert [one.tolist() for one in counts_by_term(lists, [1, 2], 4)] == [[2, 0, 0, 1], [0, 0, 0, 0]]
 
 

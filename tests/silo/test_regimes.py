@@ -120,8 +120,11 @@ def test_private_federated_clicks_train_on_the_same_features(prepared):
 
 @pytest.mark.data
 @pytest.mark.usefixtures("real_data")
-def test_on_nfcorpus_sixteen_features_rank_as_well_as_bm25_alone_and_better_further_down():
-    """All documents are candidates. Of the published queries some, for time; with all of them nDCG@10 is better too."""
+def test_on_nfcorpus_sixteen_features_rank_as_well_as_bm25_alone():
+    """All documents are candidates; some of the published queries, for time.
+
+    Over the whole list BM25 was worse only where documents without any word of the query counted in the file's order.
+    """
     texts = corpora.load_corpus("nfcorpus")
     train, test = texts.parts["train"][::16], texts.parts["test"][::3]
     work, held_out = prepare(texts, train=train, test=test, num_negatives=100, top_k=15)
@@ -131,5 +134,4 @@ def test_on_nfcorpus_sixteen_features_rank_as_well_as_bm25_alone_and_better_furt
         score_metrics(held_out.features @ ranker, held_out, top_grade=3).mean(axis=0) for ranker in (alone, pooled)
     )
     assert 0.25 < one[1] < 0.4
-    assert all_of_them[1] > one[1] - 0.02
-    assert all_of_them[2] > one[2]
+    assert np.abs(all_of_them - one)[1:].max() < 0.02

@@ -2,18 +2,20 @@
 
 import json
 from collections import Counter
+from itertools import count as count_from
 
 import numpy as np
 import pytest
 from silos import ASKS, FAMILY, MANY, OWNS, TARGET, TEXTS, asker, counts, index_of, seeded, sketches
 
 from foltr.errors import DataError, PrivacyError, SpecError
-from foltr.privacy.ledger import spent, spent_by
+from foltr.privacy.ledger import spent
+from foltr.rng import stream
 from foltr.silo.allowance import in_memory
-from foltr.silo.owners import serve_releases
+from foltr.silo.owners import serve_releases, with_statistics
 from foltr.silo.protocol import ask_counts, ask_top, relay
 from foltr.silo.releases import release, release_times, release_to_file, statistics_to_file
-from foltr.silo.sketches import hash_terms, sketch_documents
+from foltr.silo.sketches import family, hash_terms, sketch_documents
 from foltr.silo.statistics import release_statistics
 from foltr.text.counts import count
 
@@ -22,11 +24,11 @@ WORDS, _ = counts([*TEXTS, "sneeze"])
 EDITED = [*TEXTS[:2], "rash sneeze", *TEXTS[3:]]
 
 
-def sketched(texts):
+def sketched(texts, functions=FAMILY):
     """Sketches over one vocabulary, so that only the edited document changes."""
     vocabulary = {word: place for place, word in enumerate(WORDS)}
     found = count([Counter(text.split()) for text in texts], vocabulary)
-    return sketch_documents("count", found, hash_terms(WORDS, FAMILY))
+    return sketch_documents("count", found, hash_terms(WORDS, functions))
 
 
 KINDS = {"sketches": sketched, "index": lambda texts: index_of(texts, top=3)}
@@ -67,7 +69,9 @@ def test_an_edit_is_a_new_release_with_new_noise_and_is_charged(kind):
     differ = [answers(kind, first, word) != answers(kind, second, word) for word in words]
     assert np.any(differ, axis=0).tolist() == [False, False, True, False, False]
     owner = serve_releases(OWNS, second)
-    assert [spent_by(owner.ledger, one).epsilon for one in range(5)] == pytest.approx([0.5, 0.5, 1, 0.5, 0.5], rel=0.01)
+    assert [
+        spent(owner.ledger._replace(counts=owner.ledger.counts[[one]])).epsilon for one in range(5)
+    ] == pytest.approx([0.5, 0.5, 1, 0.5, 0.5], rel=0.01)
 
 
 @every_kind
@@ -110,6 +114,80 @@ def test_names_that_are_exchanged_take_their_accounts_along(kind):
     edited = released(kind, EDITED, before=released(kind, TEXTS))  # 2.txt has spent twice
     turned = released(kind, [EDITED[2], *EDITED[1::-1], *EDITED[3:]], [*NAMES[:3], *NAMES[3:]], edited, budget=1.0)
     assert release_times(turned).tolist() == [2, 1, 1, 1, 1]
+
+
+def history(*steps):
+    """Releases after each state of a folder, name -> text; how often each document of the last was released."""
+    releases = None
+    for state in steps:
+        releases = released("index", list(state.values()), list(state), releases)
+    return dict(zip(releases.names, release_times(releases).tolist(), strict=True))
+
+
+def test_equal_documents_that_are_renamed_together_keep_the_longer_account():
+    """Before, the account of whichever came last: a document with two contents went on as if it had one."""
+    before = [{"a": "rash", "b": "fever"}, {"a": "fever", "b": "fever"}]
+    assert history(*before, {"x": "fever", "y": "fever"})["x"] == 2
+    assert history(*before, {"b": "rash", "a": "fever"})["a"] == 2
+
+
+def test_a_copy_under_a_name_that_was_used_before_goes_on_with_its_own_account():
+    edits = [{"a": "cough " * times} for times in (1, 2, 3, 4)]
+    assert history({"a": "rash", "old": "aspirin"}, *edits, {**edits[-1], "old": "cough " * 4}) == {"a": 5, "old": 6}
+
+
+def test_a_deleted_document_has_spent_whoever_takes_its_name():
+    """It comes back under a third name: before, its account was gone with its name."""
+    edits = [{"a": "fever", "b": "rash"}, {"a": "cough", "b": "rash"}]
+    assert history(*edits, {"a": "rash"}, {"a": "rash", "c": "cough"}) == {"a": 1, "c": 2}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_documents_that_are_renamed_when_the_group_gets_a_new_key_keep_what_they_spent(kind):
+    """Under a new key no digest is that of before: all names counted as new, a true epsilon of 1 at a budget of .5."""
+    first = released(kind, EDITED, before=released(kind, TEXTS))
+    newer = {"sketches": sketched, "index": index_of}[kind](EDITED, functions=family(bytes(32), rows=30, columns=200))
+    moved = [f"moved/{name}" for name in NAMES]
+    assert release_times(release(newer, NAMES, first, epsilon=0.5)).tolist() == [2, 2, 3, 2, 2]
+    assert release_times(release(newer, moved, first, epsilon=0.5)).tolist() == [3] * 5  # any of them may be 2.txt
+    with pytest.raises(PrivacyError, match="would exceed the budget"):
+        release(newer, moved, first, epsilon=0.5, budget=0.5)
+
+
+def random_history(seed):
+    """States of a folder and, for every document, the contents of its own history. One change a document and release;
+    a name that has become free is not used again, except by the document that had it.
+    """
+    draws = stream(seed, purpose="choice").uniform(400).tolist()
+    documents, fresh, steps = [], count_from(1), []
+    for _ in range(7):
+        for document in list(documents):
+            kind = int(draws.pop() * 8)
+            if not document["there"]:
+                document["there"] = kind < 4
+            elif kind == 0:
+                document["text"] = f"w{next(fresh)}"
+            elif kind == 1:
+                document["text"] = sorted(document["contents"])[int(draws.pop() * len(document["contents"]))]
+            elif kind == 2:
+                document["name"] = f"n{next(fresh)}"
+            elif kind == 3:
+                documents.append({**document, "name": f"n{next(fresh)}", "contents": set(document["contents"])})
+            elif kind == 4:
+                document["there"] = False
+        documents.append({"name": f"n{next(fresh)}", "text": f"w{next(fresh)}", "there": True, "contents": set()})
+        present = [document for document in documents if document["there"]]
+        for document in present:
+            document["contents"].add(document["text"])
+        steps.append({document["name"]: document["text"] for document in present})
+    return steps, {document["name"]: len(document["contents"]) for document in documents if document["there"]}
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_history_of_edits_copies_names_and_deletions_spends_more_than_its_account(seed):
+    steps, contents = random_history(seed)
+    times = history(*steps)
+    assert all(times[name] >= contents[name] for name in times)
 
 
 @every_kind
@@ -214,6 +292,22 @@ def test_statistics_are_drawn_once_whatever_restarts(tmp_path):
     file.write_bytes(b"no table")
     with pytest.raises(DataError, match="holds no statistics"):
         statistics_to_file(file, draw)
+
+
+def test_every_table_of_statistics_that_was_told_is_charged(tmp_path):
+    """An owner that starts with its second table: before, its ledger stated one, and members averaged two."""
+    words, documents = counts()
+    tables = [
+        statistics_to_file(
+            tmp_path / name, lambda: release_statistics(documents, words, FAMILY, noise="noisy", epsilon=0.5)
+        )
+        for name in ("first", "second")
+    ]
+    assert tables[0].lengths.tolist() != tables[1].lengths.tolist()  # 10 numbers of scale 8: equal once in 10^12
+    owner = served(released("index", TEXTS, epsilon=1.0))
+    assert spent(with_statistics(owner, tables[1], tables=2).ledger).epsilon == pytest.approx(2.0, rel=0.01)
+    with pytest.raises(SpecError, match="tables = 0"):
+        with_statistics(owner, tables[1], tables=0)
 
 
 def test_files_that_hold_no_releases_are_refused(tmp_path):

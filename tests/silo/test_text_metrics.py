@@ -36,7 +36,7 @@ def test_metrics_are_err_ndcg_at_10_and_ndcg_of_queries_with_something_relevant(
     assert found.shape == (3, 3)
     scores, grades = data.features[6:21, 0], data.labels[6:21]
     assert found[1].tolist() == [
-        err(scores, grades, top_grade=2, cut=15),
+        err(scores, grades, max_rel=2, cut=15),
         ndcg(scores, grades),
         ndcg(scores, grades, cut=15),
     ]

@@ -12,7 +12,17 @@ from foltr.rng import stream
 from foltr.text import occurrences
 from foltr.text.analysis import STOP_WORDS, TextAnalysis, fold, stem, terms
 from foltr.text.fields import FIELDS
-from foltr.text.matching import FEATURES, NAMES, Feature, columns, features, of_occurrences, scale
+from foltr.text.matching import (
+    FEATURES,
+    NAMES,
+    Feature,
+    bounded_history,
+    columns,
+    features,
+    of_occurrences,
+    scale,
+    with_bounded_history,
+)
 from foltr.text.memory_index import MemoryIndex
 
 WORDS = (
@@ -56,6 +66,7 @@ def test_every_feature_equals_brute_force_over_the_raw_text(seed, prefix):
             folded = fold(query), fold(texts["title"][document]), fold(texts["name"][document])
             expected = brute_force.features(slow, query, document, *folded, facts, prefix)
             got = dict(zip(NAMES, found[row].tolist(), strict=True))
+            assert not got.keys() ^ expected.keys(), "features that only one of the two computes"
             assert got == pytest.approx(expected, rel=1e-9, abs=1e-12), (query, document)
 
 
@@ -221,7 +232,7 @@ def test_the_file_name_counts_with_its_ending_and_without():
 
 
 def test_scalings():
-    chosen = [Feature(name, name, "lexical", len) for name in ("range", "none", "log", "saturating")]
+    chosen = [Feature(name, name, "lexical", len, name) for name in ("range", "none", "log", "saturating")]
     raw = np.array([[2.0, 5.0, 0.0, 1.0], [4.0, 6.0, np.e - 1, 3.0], [3.0, 7.0, 0.0, 0.0]])
     expected = [[0.0, 5.0, 0.0, 0.5], [1.0, 6.0, 0.1, 0.75], [0.5, 7.0, 0.0, 0.0]]
     np.testing.assert_allclose(scale(raw, chosen), expected)
@@ -234,7 +245,7 @@ def test_wrong_features_and_fields_say_what_there_is():
     with pytest.raises(SpecError, match="2 columns for 1 features"):
         scale(np.zeros((1, 2)), FEATURES[:1])
     with pytest.raises(SpecError, match="scaling='zscore' is unknown; there are range, none"):
-        scale(np.zeros((1, 1)), [Feature("x", "zscore", "lexical", len)])
+        scale(np.zeros((1, 1)), [Feature("x", "zscore", "lexical", len, "x")])
     with pytest.raises(SpecError, match="unknown features bm26; there are bm25"):
         columns(["bm25", "bm26"])
     with pytest.raises(SpecError, match="unknown fields"):
@@ -284,13 +295,15 @@ def test_values_are_those_of_the_code_before_features_had_a_table():
     processor, so the columns with these are compared up to 1e-12; all others to the bit."""
     with np.load(Path(__file__).with_name("feature_values.npz")) as stored:
         before = {name: stored[name] for name in stored}
+    names = before["names"].tolist()
+    places = columns(names)
     raw = np.stack(list(stored_cases()))
-    assert list(before["names"]) == list(NAMES)
-    rounded = [place for place, name in enumerate(NAMES) if name.startswith(("bm25", "ql", "idfcov"))]
-    exact = np.setdiff1d(np.arange(len(NAMES)), rounded)
+    scaled = np.stack(list(map(scale, raw)))[..., places]
+    raw = raw[..., places]
+    exact = [place for place, name in enumerate(names) if not name.startswith(("bm25", "ql", "idfcov"))]
     assert raw[..., exact].tobytes() == before["raw"][..., exact].tobytes()
     np.testing.assert_allclose(raw, before["raw"], rtol=1e-12, atol=0)
-    np.testing.assert_allclose(np.stack(list(map(scale, raw))), before["scaled"], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(scaled, before["scaled"], rtol=1e-9, atol=1e-12)
 
 
 def stored_cases():
@@ -303,3 +316,41 @@ def stored_cases():
         for prefix in (False, True):
             for query in (*QUERIES, texts["title"][3], f"{texts['name'][6]}.pdf"):
                 yield features(index.query_text(query, prefix=prefix), index.tokens(documents), index.collection, given)
+
+
+def test_every_feature_has_different_words_for_people():
+    words = [feature.words for feature in FEATURES]
+    assert len(set(words)) == len(FEATURES)
+    assert all(text and "_" not in text and text not in NAMES for text in words)
+
+
+# --- history bounded by the query -----------------------------------------------------------------------------------
+
+
+def test_others_get_no_more_history_than_the_least_of_the_named():
+    opened, folder = np.array([0.0, 2.0, 9.0, -0.5]), np.array([1.0, 3.0, 2.0, 5.0])
+    is_named = np.array([False, True, True, False])
+    bounded = bounded_history(opened, folder, is_named)
+    assert [one.tolist() for one in bounded] == [[0.0, 2.0, 9.0, -0.5], [1.0, 3.0, 2.0, 2.0]]
+
+
+def test_history_is_not_bounded_where_no_title_and_no_name_has_all_words():
+    opened, folder = np.array([4.0, 0.0]), np.array([0.5, 3.0])
+    assert [one.tolist() for one in bounded_history(opened, folder, np.zeros(2, dtype=bool))] == [
+        [4.0, 0.0],
+        [0.5, 3.0],
+    ]
+    assert [len(one) for one in bounded_history(opened[:0], folder[:0], np.zeros(0, dtype=bool))] == [0, 0]
+
+
+def test_bounding_history_changes_nothing_else_and_nothing_the_second_time():
+    raw = np.zeros((3, len(NAMES)))
+    raw[:, NAMES.index("cov_title")] = [1.0, 0.5, 0.0]
+    raw[:, NAMES.index("cov_name")] = [0.0, 0.5, 0.0]  # half here and half there is not all in one
+    raw[:, NAMES.index("folder")] = [1.0, 3.0, 0.0]
+    raw[:, NAMES.index("bm25")] = [1.0, 2.0, 3.0]
+    bounded = with_bounded_history(raw)
+    assert bounded[:, NAMES.index("folder")].tolist() == [1.0, 1.0, 0.0]
+    others = np.arange(len(NAMES)) != NAMES.index("folder")
+    assert np.array_equal(bounded[:, others], raw[:, others])
+    assert np.array_equal(with_bounded_history(bounded), bounded)

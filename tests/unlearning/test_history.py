@@ -1,4 +1,4 @@
-"""Stored updates: their rounds are those of every federation, and a file comes back as it was."""
+"""Stored updates: their rounds are those of every federation."""
 
 import itertools
 
@@ -10,7 +10,7 @@ from foltr.errors import StorageError
 from foltr.lab.simulation import compiled
 from foltr.lab.simulation.rounds import run
 from foltr.lab.simulation.task import Federated
-from foltr.unlearning.replay import federate, history_of, lengths, load_history, negate, save_history
+from foltr.unlearning.replay import federate, history_of, lengths, negate
 
 FEDERATIONS = [Federated(5, 4, 6), Federated(5, (4, 2, 3), 6), Federated(20, 3, 6, cohort=4)]
 
@@ -67,65 +67,11 @@ def test_the_attacker_sends_its_model_negated_and_stretched():
     assert sent[[0, 1, 3, 4]] == pytest.approx(updates.values[[0, 1, 3, 4]], abs=1e-15)
 
 
-def test_a_history_comes_back_from_disk(tmp_path):
-    history = stored(small())
-    size = save_history(tmp_path / "history.npz", history)
-    again = load_history(tmp_path / "history.npz")
-    assert all(
-        np.array_equal(one, other) and one.dtype == other.dtype for one, other in zip(history, again, strict=True)
-    )
-    assert size == (tmp_path / "history.npz").stat().st_size
-    assert history.updates.nbytes == 25 * WIDTH * 4 < size  # rounds 1 3 5 7 9 of five clients
-    assert [path.name for path in tmp_path.iterdir()] == ["history.npz"]
-
-
 def test_single_precision_keeps_lengths_to_seven_digits():
     task = small()
     rounds = list(federate(federation(task)))
     exact = np.linalg.norm(np.concatenate([done.collected.updates.values for done in rounds]), axis=1)
     assert lengths(history_of(rounds)) == pytest.approx(exact, rel=1e-7)
-
-
-def spoil(path, how):
-    whole = path.read_bytes()
-    spoiled = {
-        "cut short": whole[: len(whole) // 2],
-        "one bit turned": whole[:2000] + bytes([whole[2000] ^ 1]) + whole[2001:],
-        "empty": b"",
-        "text": b"not a history",
-    }
-    path.write_bytes(spoiled[how])
-
-
-@pytest.mark.parametrize("how", ["cut short", "one bit turned", "empty", "text"])
-def test_a_damaged_file_is_called_damaged(tmp_path, how):
-    path = tmp_path / "history.npz"
-    save_history(path, stored(small(), every=1))
-    spoil(path, how)
-    with pytest.raises(StorageError, match="is damaged"):
-        load_history(path)
-
-
-def test_columns_that_do_not_fit_are_damage(tmp_path):
-    history = stored(small())
-    for wrong in (history._replace(steps=history.steps[1:]), history._replace(updates=history.updates * np.nan)):
-        save_history(tmp_path / "wrong.npz", wrong)
-        with pytest.raises(StorageError, match="is damaged"):
-            load_history(tmp_path / "wrong.npz")
-
-
-def test_a_file_of_another_kind_and_a_missing_one_say_so(tmp_path):
-    np.savez(tmp_path / "other.npz", kind=np.array("history-0"), rounds=np.arange(3))
-    with pytest.raises(StorageError, match="holds 'history-0', expected 'history-1'"):
-        load_history(tmp_path / "other.npz")
-    with pytest.raises(StorageError, match="does not exist"):
-        load_history(tmp_path / "nothing.npz")
-
-
-def test_a_file_in_place_of_the_folder_is_named(tmp_path):
-    (tmp_path / "taken").write_text("a file")
-    with pytest.raises(StorageError, match=r"history\.npz: cannot be written"):
-        save_history(tmp_path / "taken" / "history.npz", stored(small()))
 
 
 def test_rounds_without_updates_are_no_history():

@@ -10,7 +10,7 @@ from foltr._kernels.lists import weigh_list
 from foltr._kernels.pdgd import pair_weights
 from foltr._kernels.workspace import workspace_for
 from foltr.clicks import Users
-from foltr.errors import SpecError, StorageError
+from foltr.errors import SpecError
 from foltr.lab.simulation import compiled
 from foltr.lab.simulation.click_logs import log_engine, log_of, recorder
 from foltr.lab.simulation.rounds import run
@@ -20,7 +20,7 @@ from foltr.learners.foltr_es import FoltrEs
 from foltr.rankers import Linear, Mlp
 from foltr.rankers.plackett_luce import log_mass
 from foltr.types import DRAWN
-from foltr.unlearning.logs import Log, learn, load_log, only, save_log, size, without
+from foltr.unlearning.logs import Log, learn, only, size, without
 from foltr.unlearning.replay import federate
 
 # clients 0 and 1 hold the first four queries, 2 .. 4 the others; whoever searches with client 4 is drawn each time
@@ -159,16 +159,6 @@ def test_weights_of_a_given_list_are_those_of_pdgd(spread, drawn, pattern):
     slow = pdgd.list_weights(pdgd.Interaction(np.empty((0, 0)), ranking, clicks, scores, 0))
     assert bool(found) == bool(pdgd.preferences(clicks))
     assert workspace.weights[: len(ranking)] == pytest.approx(slow, rel=1e-7, abs=1e-12)
-
-
-def test_a_log_comes_back_from_disk(tmp_path):
-    _, log = recorded(TASKS["linear"])
-    assert save_log(tmp_path / "log.npz", log) > size(log)
-    again = load_log(tmp_path / "log.npz")
-    assert all(np.array_equal(one, other) and one.dtype == other.dtype for one, other in zip(log, again, strict=True))
-    save_log(tmp_path / "log.npz", log._replace(queries=log.queries[1:]))
-    with pytest.raises(StorageError, match="is damaged"):
-        load_log(tmp_path / "log.npz")
 
 
 def test_a_logged_list_is_one_that_the_model_of_then_could_show():

@@ -27,7 +27,7 @@ from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
 from foltr._kernels.machine import USE_SIMD
-from foltr.atomic import cache_home
+from foltr.files import cache_home
 
 _PACKAGE = Path(__file__).parent.parent
 _FOLDERS = 2  # fingerprints whose machine code is stored; older ones are deleted
@@ -102,7 +102,7 @@ FOLDER = _prepared_folder()
 
 
 class KernelCache:
-    """What numba's dispatchers ask for the machine code of one kernel; the interface of numba.core.caching._Cache."""
+    """Machine code of one kernel, as numba's dispatchers ask for it: the interface of numba.core.caching._Cache."""
 
     def __init__(self, function: Callable[..., Any], form: str = "kernel") -> None:
         self._name = f"{function.__module__}.{function.__qualname__}-{form}".replace("<", "").replace(">", "")

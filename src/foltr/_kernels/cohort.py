@@ -1,4 +1,4 @@
-"""Who trains on what in one round, as records that kernels take, and what kernels of all learners share.
+"""The clients and data of one round, as records that kernels take, and functions that all learners' kernels share.
 
 Clicks on a displayed list come from the same uniform numbers as in `foltr.clicks.clicks_on`: rank r of an interaction
 uses two, the first decides the click, the second whether the user stops after it.
@@ -33,7 +33,7 @@ def collection_of(train: Dataset, grades: int) -> Collection:
 
 
 class ClickTables(NamedTuple):
-    """How each kind of user clicks."""
+    """Click probabilities of each kind of user."""
 
     click: Array  # [users, k, grades] probability of a click on what is read
     stop: Array  # [users, grades] probability of stopping after a click
@@ -100,7 +100,7 @@ def next_query(cohort: Cohort, c: int, step: int, where: Address, stream: Stream
 
 @callee
 def user_at(cohort: Cohort, c: int, step: int, users: ClickTables, where: Address) -> int:
-    """Who searches in a client's step."""
+    """The user who searches in a client's step."""
     user: int = cohort.users[c]
     if user == DRAWN:
         at = address(where.seed, where.round, cohort.clients[c], USERS)

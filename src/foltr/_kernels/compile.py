@@ -1,4 +1,4 @@
-"""How kernels are compiled: typed, cached, without Python objects or allocations.
+"""Decorators that compile kernels: typed, cached, without Python objects or allocations.
 
 `kernel` marks what Python calls, `callee` what kernels call, `inlined` small functions of numbers that become part of
 their callers. Other threads run meanwhile. Sums may be reordered so that the processor can add several terms at once;
@@ -38,7 +38,7 @@ def kernel(function: Function) -> Function:
 
 
 def ordered_kernel(function: Function) -> Function:
-    """The same with sums in the order in which they are written: equal to NumPy's to the bit."""
+    """Compiles a kernel whose sums keep the order in which they are written: equal to NumPy's to the bit."""
     return _compiled(function, {**_OPTIONS, "fastmath": False})
 
 

@@ -20,12 +20,12 @@ from foltr._kernels.rankers import RankerRecord, score_list
 from foltr._kernels.rng import CLICKS, PERTURBATION, PRIVATISE, QUERIES, Stream, address, uniform_at
 from foltr._kernels.simd import fill_normals
 from foltr._kernels.simd.lanes import NORMALS
-from foltr._kernels.workspace import Workspace, ahead, aligned_zeros, fetch
+from foltr._kernels.workspace import Workspace, ahead, fetch
 from foltr.types import Array
 
 
 class Objective(NamedTuple):
-    """How a client perturbs and what it reports."""
+    """Parameters of a client's perturbation and of its report."""
 
     sigma: float
     antithetic: bool  # the second half of the interactions is under -e; else all are under +e
@@ -36,7 +36,7 @@ class Objective(NamedTuple):
 
 
 class Measurement(NamedTuple):
-    """What a call starts from and fills."""
+    """Arrays that a call starts from and fills."""
 
     parameters: Array  # [P]
     perturbations: Array  # [clients, P] e / sigma
@@ -97,21 +97,6 @@ def fill_perturbation(stream: Stream, normals: Array, perturbation: Array) -> No
     fill_normals(stream[0], stream[1], (perturbation.size + NORMALS - 1) // NORMALS, normals)
     for i in range(perturbation.size):
         perturbation[i] = normals[i]
-
-
-@kernel
-def fill_perturbations(clients: Array, where: Address, normals: Array, rows: Array) -> None:
-    """rows [clients, P] from the clients' public seeds, as `measure_clients` uses them."""
-    for c in range(clients.size):
-        fill_perturbation(address(where.seed, where.round, clients[c], PERTURBATION), normals, rows[c])
-
-
-def perturbations(clients: Array, *, size: int, seed: int, round: int) -> Array:
-    """[clients, P] N(0, I), before sigma; the fast form of `learners.foltr_es.perturbations`."""
-    rows = aligned_zeros(len(clients), size)
-    normals = aligned_zeros(-(-size // NORMALS) * NORMALS)
-    fill_perturbations(clients, Address(seed, round), normals, rows)
-    return rows
 
 
 @callee

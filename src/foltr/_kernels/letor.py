@@ -136,7 +136,7 @@ def _digits(text: Array, at: int, value: int) -> tuple[int, int]:
 
 
 class Form(NamedTuple):
-    """What a line must be."""
+    """Limits that a line must keep."""
 
     grades: int
     dense: bool  # every line must give every feature
@@ -144,7 +144,7 @@ class Form(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """What is filled, a row for each document."""
+    """Arrays that are filled, a row for each document."""
 
     features: Array  # [rows, d] float32
     labels: Array  # [rows] int8

@@ -66,7 +66,7 @@ def find_smallest(keys: Array, groups: int, k: int, workspace: Workspace) -> flo
 
 @callee
 def draw_across_scales(count: int, k: int, stream: Stream, position: int, workspace: Workspace) -> None:
-    """The same list by logarithms, where the mass of a listed document underflows beside the best.
+    """Draws the list by logarithms, where the mass of a listed document underflows beside the best.
 
     If a score is NaN or infinite, all documents count alike, so that drawing ends.
     """
@@ -170,7 +170,7 @@ def weigh_list(count: int, k: int, workspace: Workspace) -> None:
 
 @callee
 def weigh_across_scales(count: int, k: int, workspace: Workspace) -> None:
-    """The same where the mass of a listed document underflows: a list that was drawn once need not be likely now.
+    """Weighs a list in which the mass of a document underflows: a list that was drawn once need not be likely now.
 
     A rank's shift is the best score that remains there, less the rank: no two are alike, so that `pair_weights`
     compares scores and not masses.

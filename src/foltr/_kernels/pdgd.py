@@ -49,7 +49,7 @@ class PdgdStep(NamedTuple):
 
 
 class Training(NamedTuple):
-    """What a training call starts from and fills."""
+    """Arrays that a training call starts from and fills."""
 
     starts: Array  # [clients, P] parameters at the start; one row if they are the same for all
     trained: Array  # [clients, P] each client's parameters at the end
@@ -201,7 +201,7 @@ def scale_back(parameters: Array, radius: float) -> None:
 
 
 class LoggedTraining(NamedTuple):
-    """What a call starts from and fills. The searches of client c are the rows slots[c] .. slots[c] + steps[c]."""
+    """Arrays that a call starts from and fills. Searches of client c are the rows slots[c] .. slots[c] + steps[c]."""
 
     recording: bool  # searches are simulated and written, with their online metrics; else they are read
     start: Array  # [P]

@@ -28,7 +28,7 @@ class SigmoidMlp(NamedTuple):
 
 
 class ReluMlp(NamedTuple):
-    """The same with rectified linear units."""
+    """A ranker with a hidden layer of rectified linear units."""
 
     hidden: int
 

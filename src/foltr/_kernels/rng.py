@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from foltr._kernels.compile import callee, inlined, kernel
+from foltr._kernels.compile import callee, inlined
 from foltr.rng import FIRST_FACTOR, PURPOSES, SECOND_FACTOR
 from foltr.types import Array
 
@@ -43,12 +43,6 @@ def address(seed: int, round: int, client: int, purpose: int) -> tuple[np.uint64
 def uniform_at(start: np.uint64, stride: np.uint64, index: int) -> float:
     """The index-th number of a stream, in [0, 1)."""
     return float(mix(np.uint64(start) + np.uint64(index) * np.uint64(stride)) >> np.uint64(11)) * _TO_UNIT
-
-
-@kernel
-def fill_uniform(start: np.uint64, stride: np.uint64, first: int, out: Array) -> None:
-    for i in range(out.size):
-        out[i] = uniform_at(start, stride, first + i)
 
 
 @callee

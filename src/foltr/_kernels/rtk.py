@@ -51,7 +51,7 @@ class Lists(NamedTuple):
 
 
 class Votes(NamedTuple):
-    """What the cells say about each document that is in any."""
+    """Votes of the cells on each document that is in any."""
 
     documents: Array  # [seen] int32
     rows: Array  # [seen] int32 cells that list it
@@ -211,7 +211,7 @@ def tag_of(packed: np.uint64) -> int:
 
 @kernel
 def _before(cell: Array, size: int, packed: np.uint64) -> int:
-    """How many entries are smaller."""
+    """Number of entries that are smaller."""
     low, high = 0, size
     while low < high:
         half = (low + high) // 2

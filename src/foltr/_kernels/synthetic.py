@@ -23,7 +23,7 @@ def bell(word: np.uint64) -> float:
 
 
 class Spread(NamedTuple):
-    """How queries differ; see `lab.data.synthetic.Shape`."""
+    """Differences between queries; see `lab.data.synthetic.Shape`."""
 
     empty: float
     mood: float
@@ -32,7 +32,7 @@ class Spread(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """What is hidden behind the features of a shape."""
+    """Hidden model that generates the features of a shape."""
 
     mixing: Array  # [d, 1 + factors] weights of relevance and of the nuisance factors
     own: Array  # [d] weight of the feature's own noise

@@ -1,6 +1,7 @@
-"""`foltr privacy ledger`: what a node has released and what it cost, and the repair of a restored ledger."""
+"""`foltr privacy ledger`: what a node has released and what it cost; repairs, a changed budget, a lost ledger."""
 
 import math
+import re
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,10 +10,11 @@ import msgspec
 import typer
 
 from foltr.cli.output import out, print_json
-from foltr.errors import InputError, PrivacyError
+from foltr.errors import InputError
 from foltr.privacy.events import EVERYBODY, Event, multiplier, with_shares
 from foltr.privacy.ledger import closed_epsilon
-from foltr.privacy.ledger_file import LEDGER, Inspection, inspect_ledger, repair_ledger
+from foltr.privacy.ledger_file import LEDGER, Limit
+from foltr.privacy.ledger_repair import Inspection, accept_ledger, change_budget, inspect_ledger, repair_ledger
 
 if TYPE_CHECKING:
     from foltr.cli.privacy import LedgerOptions
@@ -27,11 +29,14 @@ WHO = {
 def show_ledger(options: "LedgerOptions") -> bool:
     """Prints a ledger, after its repair where that is asked for. False: the ledger is refused."""
     path, witness = _files(options)
-    found = _inspected(path, witness)
+    found = inspect_ledger(path, witness=witness)
     charged = None
     if options.repair:
         charged = _repaired(options, path, witness, found)
-        found = _inspected(path, witness)
+        found = inspect_ledger(path, witness=witness)
+    if options.budget is not None or options.accept:
+        _decide(options, path, witness, found)
+        found = inspect_ledger(path, witness=witness)
     if options.json_:
         print_json(_as_data(found, options.delta) | {"file": str(path)} | ({"charged": charged} if charged else {}))
     else:
@@ -42,8 +47,17 @@ def show_ledger(options: "LedgerOptions") -> bool:
 def _files(options: "LedgerOptions") -> tuple[Path, Path | None]:
     if not 0 < options.delta < 1:
         raise InputError(f"--delta {options.delta:g}: it must lie between 0 and 1; a usual choice is 1e-5")
-    if (options.missing or options.yes) and not options.repair:
-        raise InputError("--missing and --yes go with --repair")
+    deciding = options.budget is not None or bool(options.accept)
+    if options.missing and not options.repair:
+        raise InputError("--missing goes with --repair")
+    if options.yes and not (options.repair or deciding):
+        raise InputError("--yes goes with --repair, --budget or --accept")
+    if options.budget is not None and not 0 <= options.budget < math.inf:
+        raise InputError(f"--budget {options.budget:g}: use a finite epsilon of 0 or more")
+    if options.accept and not re.fullmatch("[0-9a-f]{32}", options.accept):
+        raise InputError(f"--accept {options.accept}: give the 32 digits that the refusal tells")
+    if deciding and options.json_ and not options.yes:
+        raise InputError("--budget and --accept with --json cannot ask; add --yes")
     if options.repair and options.witness is None:
         raise InputError("--repair needs --witness: what is missing is told by the witness")
     if options.repair and options.json_ and not options.yes:
@@ -58,13 +72,6 @@ def _files(options: "LedgerOptions") -> tuple[Path, Path | None]:
 
 def _file_in(given: Path) -> Path:
     return given / LEDGER if given.is_dir() else given
-
-
-def _inspected(path: Path, witness: Path | None) -> Inspection:
-    try:
-        return inspect_ledger(path, witness=witness)
-    except PrivacyError as problem:  # the two paths cannot belong together; what is wrong inside the files is a finding
-        raise InputError(str(problem)) from None
 
 
 def _repaired(options: "LedgerOptions", path: Path, witness: Path | None, found: Inspection) -> int:
@@ -90,6 +97,31 @@ def _repaired(options: "LedgerOptions", path: Path, witness: Path | None, found:
     return repair_ledger(path, witness=witness, missing=options.missing)
 
 
+def _decide(options: "LedgerOptions", path: Path, witness: Path | None, found: Inspection) -> None:
+    """Changes the budget, or accepts a ledger in the place of a lost one, after showing what that means."""
+    if found.problem:
+        raise InputError(f"{found.problem}; repair the ledger first")
+    limit = None if options.budget is None else Limit(options.budget, options.delta, "malicious")
+    if not options.yes:
+        spent = closed_epsilon(found.counts, options.delta, "malicious")
+        out.print(
+            f"Spent: epsilon {spent:.3g} at delta {options.delta:g}, against {WHO['malicious']}.", highlight=False
+        )
+        if options.accept:
+            out.print("Releases that only the lost ledger counted are not in it: the true epsilon is higher.")
+            typer.confirm(f"Count with this ledger in the place of {options.accept}?", abort=True)
+        if limit is not None:
+            typer.confirm(f"Change the budget from {_budget(found.limit)} to {_budget(limit)}?", abort=True)
+    if options.accept:
+        accept_ledger(path, options.accept, witness=witness)
+    if limit is not None:
+        change_budget(path, limit, witness=witness)
+
+
+def _budget(limit: Limit | None) -> str:
+    return "none" if limit is None else f"epsilon {limit.budget:g} at delta {limit.delta:g}"
+
+
 def _releases(number: int) -> str:
     return f"{number:,} release{'' if number == 1 else 's'}"
 
@@ -109,6 +141,7 @@ def _as_data(found: Inspection, delta: float) -> dict[str, Any]:
     costs = {against: cost if math.isfinite(cost) else "infinite" for against, cost in _costs(found, delta).items()}
     return found._asdict() | {
         "counts": [{"event": msgspec.to_builtins(event), "times": times} for event, times in found.counts.items()],
+        "limit": msgspec.to_builtins(found.limit),
         "delta": delta,
         "epsilon": costs if found.records is not None else None,
     }
@@ -122,6 +155,7 @@ def _show(found: Inspection, path: Path, witness: Path | None, delta: float) -> 
         if found.counts:
             out.print(_table(found))
             said.insert(0, _cost_words(found, delta))
+        said.insert(len(said) - 1, f"Budget of all federations together: {_budget(found.limit)}.")
         said[1:1] = [f"Highest round of {name}: {round:,}." for name, round in sorted(found.rounds.items())]
         said += [f"Repaired: {note}." for note in found.repairs]
     for sentence in said:

@@ -15,6 +15,8 @@ import typer
 from click.exceptions import NoSuchOption, UsageError
 
 from foltr import __version__
+from foltr.cli import aggregator as cli_aggregator
+from foltr.cli import coordinator as cli_coordinator
 from foltr.cli import data as cli_data
 from foltr.cli import demo as cli_demo
 from foltr.cli import node as cli_node
@@ -31,6 +33,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Federated online learning to rank: clients train one shared ranker on their clicks and share updates only.",
 )
+app.add_typer(cli_aggregator.app, name="aggregator")
+app.add_typer(cli_coordinator.app, name="coordinator")
 app.add_typer(cli_data.app, name="data")
 app.add_typer(cli_node.app, name="node")
 app.add_typer(cli_privacy.app, name="privacy")
@@ -38,6 +42,12 @@ app.add_typer(cli_silo.app, name="silo")
 
 Out = Annotated[Path, typer.Option("--out", help="Folder for runs; finished single runs in it are reused.")]
 Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Processes at once (default: all cores).")]
+
+
+Baseline = Annotated[
+    list[str] | None,
+    typer.Option("--baseline", help="key=value; the setting that the others are tested against. Repeatable."),
+]
 
 
 def _version(wanted: bool) -> None:
@@ -140,13 +150,14 @@ def run_spec(
     set_: Annotated[list[str] | None, typer.Option("--set", help="key=value; overrides the spec. Repeatable.")] = None,
     seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Seeds a fold.")] = None,
     folds: Annotated[str | None, typer.Option("--folds", help="Such as 1-5 or 2,4.")] = None,
+    baseline: Baseline = None,
     jobs: Jobs = None,
     folder: Out = Path("runs"),
     json_: Json = False,
 ) -> None:
     """Run a spec. The same command resumes an interrupted run, or prints a finished one."""
     require("lab")
-    from foltr.lab.reporting.terminal import terminal_table
+    from foltr.lab.reporting.terminal import terminal_table, terminal_tests
     from foltr.lab.runs.progress import run_plan
     from foltr.lab.runs.run import results
     from foltr.lab.spec import parse as specs
@@ -154,11 +165,15 @@ def run_spec(
     overrides = [*(set_ or [])]
     overrides += [f"runs.seeds={seeds}"] if seeds else []
     overrides += [f'data.folds="{folds}"'] if folds else []
-    run = run_plan(specs.read(spec, overrides), folder, jobs=jobs, quiet=json_)
+    plan = specs.read(spec, overrides)
+    if baseline:
+        plan = specs.with_baseline(plan, specs.parsed_baseline(baseline), where="--baseline")
+    run = run_plan(plan, folder, jobs=jobs, quiet=json_)
     if json_:
         print_json(results(run))
         return
     out.print(terminal_table(run))
+    out.print(terminal_tests(run))
     out.print(f"\n{run.dir}\nfoltr report {run.dir}   writes a page", highlight=False, soft_wrap=True)
 
 
@@ -173,9 +188,13 @@ class Reproduction(NamedTuple):
         bool, typer.Option("--list", help="List figures, their data, and the papers' conclusions by verdict.")
     ] = False
     only: Annotated[list[str] | None, typer.Option("--only", help="key=value; only these settings. Repeatable.")] = None
+    claim: Annotated[
+        list[str] | None, typer.Option("--claim", help="Id; only the settings that this claim compares. Repeatable.")
+    ] = None
     quick: Annotated[bool, typer.Option("--quick", help="Reduced form, about a minute; not comparable.")] = False
     seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Seeds a fold (default: as in the paper).")] = None
     folds: Annotated[str | None, typer.Option("--folds", help="Such as 1-5.")] = None
+    baseline: Baseline = None
     jobs: Jobs = None
     folder: Out = Path("runs")
     json_: Json = False
@@ -196,7 +215,10 @@ def reproduce(chosen: Reproduction) -> None:
     from foltr.lab.runs.progress import Request, chapter, reproduced
 
     names = chosen.ids or []
-    request = Request(chosen.quick, tuple(chosen.only or ()), chosen.seeds, chosen.folds, chosen.jobs, chosen.json_)
+    request = Request(
+        chosen.quick, tuple(chosen.only or ()), chosen.seeds, chosen.folds, chosen.jobs, chosen.json_,
+        tuple(chosen.baseline or ()), tuple(chosen.claim or ()),
+    )  # fmt: skip
     answers: list[dict[str, Any]] = []
     for name, figures in [(name, [read_figure(one) for one in chosen_ids(name)]) for name in names]:
         one_figure = len(figures) == 1
@@ -247,12 +269,14 @@ def _list_figures(json_: bool) -> None:
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs.", show_default=False)],
     to: Annotated[Path | None, typer.Option("--to", help="The page (default: report.html in the first run).")] = None,
+    baseline: Baseline = None,
 ) -> None:
     """Write one self-contained HTML page: curves, tables, significance, spec, data, versions."""
     require("lab", "report")
     from foltr.lab.reporting.page import write_page
+    from foltr.lab.spec.parse import parsed_baseline
 
-    page = write_page(runs, to or runs[0] / "report.html")
+    page = write_page(runs, to or runs[0] / "report.html", baseline=parsed_baseline(baseline or []))
     out.print(str(page), highlight=False, soft_wrap=True)
 
 

@@ -1,5 +1,6 @@
 """`foltr node`: search your own documents on this machine. Imports stand inside each command."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -7,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from foltr.cli import node_output, node_page, node_transfer
+from foltr.cli import node_federation, node_output, node_page, node_policy, node_transfer
 from foltr.cli.node_output import moment, rebuilding, say, show_contributions, show_indexing, show_results, size, table
 from foltr.cli.output import Commands, Json, print_json, require, with_options
 from foltr.errors import InputError
 
 if TYPE_CHECKING:
+    from foltr.node.learning.erasure import Erased
     from foltr.node.node import Node
     from foltr.node.search.results import Results
     from foltr.node.status import Status
@@ -24,6 +26,8 @@ app = typer.Typer(
     "nobody. FOLTR_NODE_HOME=DIR keeps all its files below one folder.",
 )
 node_page.add_to(app)
+node_policy.add_to(app)
+node_federation.add_to(app)
 node_transfer.add_to(app)
 Paths = Annotated[list[Path], typer.Argument(help="Folders or files.", show_default=False)]
 _LAST = "last_search.json"
@@ -43,11 +47,19 @@ def opened() -> "Iterator[Node]":
         yield node
 
 
+def _whole(paths: list[Path]) -> list[str]:
+    from foltr.node.settings import absolute_path
+
+    return [absolute_path(path) for path in paths]
+
+
 @app.command()
 def init(json_: Json = False) -> None:
     """Create the folders and the settings file."""
+    import msgspec
+
     with opened() as node:
-        places = {name: str(getattr(node.places, name)) for name in ("config", "data", "cache")}
+        places = {name: str(folder) for name, folder in msgspec.structs.asdict(node.places).items()}
         settings = str(node.places.settings_file)
     if json_:
         print_json({**places, "settings": settings})
@@ -65,8 +77,10 @@ def add(
 ) -> None:
     """Add folders and index them: text, Markdown, HTML, PDF, DOCX, ODT, EPUB, source code, mbox, Maildir, EML."""
     with opened() as node:
-        node.add(paths)
-        if not later:
+        served = node_page.hand_over("add", _whole(paths), quiet=json_)
+        if served is None:
+            node.add(paths)
+        if not later and not (served and served.follows):
             show_indexing(node)
         _tell_counts(node, json_)
 
@@ -75,8 +89,9 @@ def add(
 def remove(paths: Paths, json_: Json = False) -> None:
     """Stop searching these folders, and erase what the index has of them."""
     with opened() as node:
-        for path in paths:
-            node.remove(path)
+        if node_page.hand_over("remove", _whole(paths), quiet=json_) is None:
+            for path in paths:
+                node.remove(path)
         _tell_counts(node, json_)
 
 
@@ -89,7 +104,8 @@ def exclude(
 ) -> None:
     """Exclude what fits a pattern, also what is indexed already."""
     with opened() as node:
-        node.exclude(rules)
+        if node_page.hand_over("exclude", rules, quiet=json_) is None:
+            node.exclude(rules)
         _tell_counts(node, json_)
 
 
@@ -97,7 +113,9 @@ def exclude(
 def index(json_: Json = False) -> None:
     """Bring the index up to date. Ctrl-C keeps what is done."""
     with opened() as node:
-        show_indexing(node)
+        served = node_page.hand_over("scan", [], quiet=json_)
+        if not (served and served.follows):
+            show_indexing(node)
         _tell_counts(node, json_)
 
 
@@ -165,20 +183,39 @@ def open_result(
     ] = False,
     json_: Json = False,
 ) -> None:
-    """Open a result of the last search, and remember the choice. Programs and scripts are only revealed."""
-    from foltr.node.search.desktop import open_file
+    """Open a result of the last search, and remember the choice. Source code opens in your editor; what can run code
+    is only shown in its folder until you allow it on the page."""
+    from foltr.node.learning.memory import split_key
     from foltr.node.search.snippets import escaped
 
     with opened() as node:
         impression, offset = _last(node)
-        path = node.choose_place(impression, number - 1 - offset)
-        reason = None if print_ else open_file(node.indexed_file(path))
+        key = node.choose_place(impression, number - 1 - offset)
+        path, reason = split_key(key)[0], None if print_ else _open(node, impression, key)
     if json_:
         print_json({"path": path.encode("utf-8", "backslashreplace").decode(), "revealed_because": reason})
         return
     say(escaped(path))
     if reason:
         say(f"Opened its folder instead: {reason}.")
+
+
+def _open(node: "Node", impression: int, key: str) -> str | None:
+    """Opens a document, or its folder; returns the reason for the latter. A choice that could not be opened is taken
+    back."""
+    from foltr.node.search import consents, desktop
+
+    try:
+        file = node.file_to_open(key, node.log.displayed(impression).query or "")
+        launch = desktop.opening(file, node.copies, allowed=consents.given(node.places))
+        if isinstance(launch, desktop.Question):
+            allow = "the page asks once whether such files may be opened"
+            launch = desktop.revealing(file)._replace(revealed=f"{launch.risk.reason}; {allow}")
+        desktop.start(launch)
+    except InputError:
+        node.log.take_back(impression, key)
+        raise
+    return launch.revealed
 
 
 @app.command()
@@ -208,13 +245,15 @@ def status(json_: Json = False) -> None:
     if found.rebuilding is not None:
         say(rebuilding(found.rebuilding))
     table([[state, f"{count:,}"] for state, count in found.states.items()], ("files", ""), right=(1,))
-    say(f"{sum(found.states.values()):,} files, {found.documents:,} documents")
+    say(f"{sum(found.states.values()):,} files, {found.documents:,} documents, {found.names:,} by their name alone")
     say(f"index {size(found.index_bytes)}, log, memory and weights {size(found.data_bytes)}")
     say(f"{found.searches:,} searches in the log, {found.clicks:,} choices, version {found.version} of the weights")
+    if found.trial is not None:
+        say(node_output.trial(found.trial))
     if found.confinement is not None:
         say(f"files were read in processes confined by {found.confinement}")
     for root in found.roots:
-        say(f"searches {root}")
+        say(f"searches {root}" + (f", AWAY: {found.away[root]}; its documents are kept" if root in found.away else ""))
     if found.paused:
         say("paused; foltr node resume goes on")
     if found.following is not None:
@@ -222,7 +261,7 @@ def status(json_: Json = False) -> None:
 
 
 def _plain_status(found: "Status") -> dict[str, Any]:
-    parts = {"rebuilding": found.rebuilding, "following": found.following}
+    parts = {"rebuilding": found.rebuilding, "following": found.following, "trial": found.trial}
     return {**found._asdict(), **{name: part and part._asdict() for name, part in parts.items()}}
 
 
@@ -231,7 +270,17 @@ class History(NamedTuple):
 
     limit: Annotated[int, typer.Option("--limit", min=1, help="Searches to list.")] = 20
     delete: Annotated[list[int] | None, typer.Option("--delete", help="Delete this search. Repeatable.")] = None
-    all_: Annotated[bool, typer.Option("--delete-all", help="Delete all searches, and the memory of choices.")] = False
+    all_: Annotated[
+        bool, typer.Option("--delete-all", help="Delete all searches, memory of choices, pinned and hidden results.")
+    ] = False
+    reset_weights: Annotated[
+        bool | None,
+        typer.Option(
+            "--reset-weights/--keep-weights",
+            help="With --delete-all: delete the learned weights, which were fitted to these searches, or keep them.",
+            show_default=False,
+        ),
+    ] = None
     since: Annotated[str | None, typer.Option("--delete-since", help="Delete from this day on (YYYY-MM-DD).")] = None
     before: Annotated[str | None, typer.Option("--delete-before", help="Delete before this day (YYYY-MM-DD).")] = None
     export: Annotated[Path | None, typer.Option("--export", help="Write all searches to this file.")] = None
@@ -250,7 +299,9 @@ def history(chosen: History) -> None:
             return
         deleted = _delete_history(node, chosen)
         if deleted is not None:
-            print_json({"deleted": deleted}) if chosen.json_ else say(f"deleted {deleted:,} searches")
+            from foltr.node.learning.erasure import summary
+
+            print_json({"deleted": deleted.searches, **deleted._asdict()}) if chosen.json_ else say(summary(deleted))
             return
         listed = node.history(limit=chosen.limit)
     if chosen.json_:
@@ -263,7 +314,7 @@ def history(chosen: History) -> None:
     table(rows, ("search", "time", "query", "opened"), right=(0,))
 
 
-def _delete_history(node: "Node", chosen: History) -> int | None:
+def _delete_history(node: "Node", chosen: History) -> "Erased | None":
     from foltr.node.search.conditions import seconds_of
     from foltr.node.search.query import date_of
 
@@ -271,11 +322,20 @@ def _delete_history(node: "Node", chosen: History) -> int | None:
         if day_ is not None and date_of(day_) is None:
             raise InputError(f"{day_!r} is no day; write YYYY-MM-DD")
     if chosen.all_:
-        return node.delete_history()
+        return node.delete_history(reset_weights=_resets_weights(node, chosen))
     if chosen.since is not None or chosen.before is not None:
         since = seconds_of(chosen.since) if chosen.since else 0.0
         return node.delete_history(since=since, until=seconds_of(chosen.before) if chosen.before else None)
     return node.delete_history(searches=chosen.delete) if chosen.delete else None
+
+
+def _resets_weights(node: "Node", chosen: History) -> bool:
+    """Whether weights are reset: by the options, or by the person at a terminal; they stay otherwise."""
+    if chosen.reset_weights is not None:
+        return chosen.reset_weights
+    if chosen.json_ or not sys.stdin.isatty() or not node.versions():
+        return False
+    return typer.confirm("The learned weights were fitted to these searches. Reset them to the start weights?")
 
 
 def _plain_search(one: Any) -> dict[str, Any]:
@@ -284,6 +344,8 @@ def _plain_search(one: Any) -> dict[str, Any]:
 
 
 def _opened_names(one: Any) -> str:
+    if not one.documents:
+        return "(nothing found)"
     paths = [choice.document for choice in one.choices if choice.document and not choice.withdrawn]
     return ", ".join(Path(path.partition("\0")[0]).name for path in paths)
 
@@ -338,14 +400,15 @@ def forget(
 
 
 def _store_last(node: "Node", results: "Results") -> None:
-    """Logs a list, and which one `open` refers to: by number, so that no word of a query stands outside the log."""
-    from foltr.atomic import atomic_write, dump_json
-    from foltr.node.places import private_file
+    """Logs a list, and which one `open` refers to: by number, so that no word of a query stands outside the log.
+    After a list that is not logged, such as a page behind the end, `open` refers to none."""
+    from foltr.files import write_json
 
     number = node.settle(results)
-    if number is not None:
-        with atomic_write(node.places.data / _LAST) as temporary:
-            private_file(temporary).write_text(dump_json({"impression": number, "offset": results.offset}))
+    if number is None:
+        (node.places.data / _LAST).unlink(missing_ok=True)
+    else:
+        write_json(node.places.data / _LAST, {"impression": number, "offset": results.offset}, private=True)
 
 
 def _last(node: "Node") -> tuple[int, int]:
@@ -364,4 +427,5 @@ def _tell_counts(node: "Node", json_: bool) -> None:
         print_json(_plain_status(found))
         return
     counts = ", ".join(f"{count:,} {state}" for state, count in found.states.items() if count)
-    say(f"{found.documents:,} documents; files: {counts or 'none'}")
+    by_name = f", {found.names:,} files by their name alone" if found.names else ""
+    say(f"{found.documents:,} documents{by_name}; files: {counts or 'none'}")

@@ -1,8 +1,9 @@
-"""How `foltr node` prints results, states and progress: 80 columns, colour only on terminals, nothing unprintable."""
+"""Printing of `foltr node`: results, states and progress, 80 columns, colour only on terminals, nothing unprintable."""
 
 import datetime
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,15 @@ from foltr.cli.output import err, out
 
 if TYPE_CHECKING:
     from foltr.node.index.follower import Follower
+    from foltr.node.index.indexing import Progress
     from foltr.node.index.layout import Rebuild
+    from foltr.node.learning.versions import Trial
     from foltr.node.node import Node
     from foltr.node.search.results import Contribution, Results, Row
 
 WIDTH = 80
 _INDENT = "    "
+_LINE_SECONDS = 10.0  # between two lines of progress where there is no terminal
 
 
 def say(words: str) -> None:
@@ -29,7 +33,7 @@ def say(words: str) -> None:
 
 
 def show_results(results: "Results") -> None:
-    from foltr.node.search.ranking import LISTED
+    from foltr.node.search.results import counted
 
     if not results.rows:
         say(f"nothing found for {results.query!r}")
@@ -42,8 +46,7 @@ def show_results(results: "Results") -> None:
         say(f"Did you mean: {results.suggestion}")
     last = results.offset + len(results.rows)
     if results.rows and last < results.total:
-        of = f"the first {LISTED:,}" if results.total >= LISTED else f"{results.total:,}"
-        say(f"{results.offset + 1}-{last} of {of}; more: --offset {last}")
+        say(f"{results.offset + 1}-{last} of {counted(results.counts)}; more: --offset {last}")
 
 
 def row_lines(row: "Row") -> list[Text]:
@@ -59,16 +62,17 @@ def row_lines(row: "Row") -> list[Text]:
     path = _end(escaped(short_path(row.path)) + (f" #{escaped(row.part)}" if row.part else ""), WIDTH - len(_INDENT))
     lines = [head, Text(_INDENT + path, style="cyan")]
     lines += _wrapped(_marked(row.snippet.text, row.snippet.highlights, 4 * WIDTH, ""))
-    return [*lines, *_wrapped(Text(escaped(row.reason), style="dim italic"))]
+    notes = ["its disk is away"] * row.away + ["only the beginning of its text is searched"] * row.cut
+    return [*lines, *_wrapped(Text("; ".join([*notes, escaped(row.reason)]), style="dim italic"))]
 
 
 def show_contributions(row: "Row", contributions: Sequence["Contribution"]) -> None:
-    """What every feature adds to a score, largest first; the last line is their sum."""
+    """Contributions of the features to a score, largest first; the last line is their sum."""
     for one in sorted(contributions, key=lambda one: -abs(one.points)):
         if one.points:
             figures = f"{one.weight:+7.3f} x {one.scaled:6.3f} = {one.points:+8.4f}"
-            say(f"{_INDENT}{one.feature:<16} {figures}   (value {one.value:.4g})")
-    say(f"{_INDENT}{'score':<16} {row.score:+28.4f}")
+            say(f"{_INDENT}{figures}   {one.words} ({one.value:.4g})")
+    say(f"{_INDENT}{row.score:+27.4f}   score")
 
 
 def rebuilding(new: "Rebuild") -> str:
@@ -84,6 +88,15 @@ def following(follower: "Follower") -> str:
         return "changes are followed" + (f"; started again, since {follower.problem}" if follower.problem else "")
     again = f"; it is started again at {moment(follower.again)}" if follower.again else ""
     return f"changes are NOT followed: {follower.problem}{again}"
+
+
+def trial(found: "Trial") -> str:
+    """Says which weights rank while a version is on trial."""
+    whence = ", from a federation," if found.shared else ""
+    return (
+        f"version {found.version}{whence} is on trial against version {found.trusted}: results mix the orders of both "
+        f"until enough of them were opened to tell ({found.won} for it, {found.lost} against it so far)"
+    )
 
 
 def short_path(path: str) -> str:
@@ -149,20 +162,51 @@ def table(rows: Sequence[Sequence[Any]], names: Sequence[str], right: Sequence[i
 
 
 def show_indexing(node: "Node") -> None:
-    """Indexes with a bar on standard error: files a second, time left. Ctrl-C keeps what is done."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
+    """Indexes, with a bar on a terminal and a line now and then elsewhere, on standard error. Ctrl-C keeps what is
+    done."""
     from foltr.node.index import background
 
+    background.low_priority()
+    phase = ""
+    for progress in _with_bar(node.index()) if err.is_terminal else _with_lines(node.index()):
+        phase = progress.phase
+    if phase in ("paused", "on battery"):
+        err.print(f"not indexed: {phase}", highlight=False)
+
+
+def _with_bar(indexing: Iterator["Progress"]) -> Iterator["Progress"]:
+    from rich import progress as bars
+
     columns = (
-        TextColumn("indexing"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[speed]}"),
-        TimeRemainingColumn(),
+        bars.TextColumn("indexing"), bars.BarColumn(), bars.MofNCompleteColumn(),
+        bars.TextColumn("{task.fields[speed]}"), bars.TimeRemainingColumn(),
     )  # fmt: skip
-    with Progress(*columns, console=err, transient=True) as bar:
+    with bars.Progress(*columns, console=err, transient=True) as bar:
         task = bar.add_task("", total=None, speed="")
-        background.lowest_priority()
-        for one in node.index():
-            speed = f"{one.per_second:,.0f} files/s" if one.per_second else f"{one.done:,} files seen"
-            bar.update(task, completed=one.done, total=one.total if one.phase == "index" else None, speed=speed)
-    if one.phase in ("paused", "on battery"):
-        err.print(f"not indexed: {one.phase}", highlight=False)
+        for progress in indexing:
+            speed = f"{progress.per_second:,.0f} files/s" if progress.per_second else f"{progress.done:,} files seen"
+            total = progress.total if progress.phase == "index" else None
+            bar.update(task, completed=progress.done, total=total, speed=speed)
+            yield progress
+
+
+def _with_lines(indexing: Iterator["Progress"]) -> Iterator["Progress"]:
+    last = time.monotonic()
+    for progress in indexing:
+        if time.monotonic() - last >= _LINE_SECONDS:
+            last = time.monotonic()
+            err.print(progress_line(progress), highlight=False, markup=False, soft_wrap=True)
+        yield progress
+
+
+def progress_line(progress: "Progress") -> str:
+    """Describes in words how far indexing is."""
+    if progress.phase == "scan":
+        return f"{progress.done:,} files seen"
+    if progress.phase == "names":
+        return f"{progress.done:,} files: all names are searchable, their texts follow"
+    line = f"{progress.done:,} of {progress.total:,} files indexed, {progress.per_second:,.0f} a second"
+    if progress.seconds_left is None:
+        return line
+    left = round(progress.seconds_left)
+    return line + (f", {left} s left" if left < 120 else f", {round(left / 60):,} minutes left")

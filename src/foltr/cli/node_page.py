@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from foltr.node.node import Node
     from foltr.node.page.entrance import Served
+    from foltr.node.page.handover import HandedOver
     from foltr.node.places import Places
 
 _PORT = 8390
@@ -100,22 +101,27 @@ def _chosen(places: "Places", port: int | None) -> "Served":
 
 def install(
     port: Port = _PORT,
-    remove: Annotated[bool, typer.Option("--remove", help="Delete both files again.")] = False,
+    sync: Annotated[
+        bool, typer.Option("--sync", help="Instead a timer that visits federations, where no page is served.")
+    ] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Delete these files again.")] = False,
 ) -> None:
     """Write a systemd user unit and a desktop entry for the page, and say how to start it."""
     import os
 
-    require_page()
+    if not sync:
+        require_page()
     from foltr.node.page import install as installation
 
     if remove:
         for file in installation.remove():
             say(f"deleted {file}")
         return
-    for file in installation.install(port, home=os.environ.get("FOLTR_NODE_HOME")):
+    home = os.environ.get("FOLTR_NODE_HOME")
+    for file in installation.install_timer(home=home) if sync else installation.install(port, home=home):
         say(str(file))
     say("Start it now and at every login:")
-    for command in installation.commands():
+    for command in installation.commands(installation.SYNC_TIMER if sync else installation.UNIT):
         say(f"  {command}")
 
 
@@ -124,6 +130,20 @@ def require_page() -> None:
     require("node", "text")
     if any(find_spec(module) is None for module in _MODULES):
         raise not_installed("node")
+
+
+def hand_over(action: str, values: list[str], *, quiet: bool) -> "HandedOver | None":
+    """Lets the server of the page, which holds the index, make a change; None where no page is served."""
+    if any(find_spec(module) is None for module in _MODULES):
+        return None
+    from foltr.node import places as node_places
+    from foltr.node.page import handover
+
+    done = handover.hand_over(node_places.find(), action, values)
+    if done and not quiet:
+        doing = "indexes now; foltr node status says how far it is" if done.follows else "has done it"
+        say(f"The page that is served at {done.served.address} {doing}.")
+    return done
 
 
 @contextmanager
@@ -138,7 +158,7 @@ def _opened() -> "Iterator[Node]":
 
 
 def entrance_lines(places: "Places", served: "Served", stream: IO[str], home: str | None) -> list[str]:
-    """How to get in. A token is written to a terminal only: what goes elsewhere, such as a journal, is kept."""
+    """Says how to get in. A token is written to a terminal only: what goes elsewhere, such as a journal, is kept."""
     import shlex
 
     from foltr.node.page.entrance import fresh_address

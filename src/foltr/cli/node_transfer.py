@@ -74,13 +74,13 @@ def import_(chosen: Import) -> None:
 
 def _chosen_roots(offered: list[str], said: str | None, *, quiet: bool) -> list[str]:
     """The folders of a file that shall be searched: each is listed, with a warning where one is due, and asked for."""
-    from foltr.node.roots import warning
     from foltr.node.search.snippets import escaped
+    from foltr.node.settings import root_warning
 
     asks = said is None and not quiet and sys.stdin.isatty()
     taken = []
     for root in offered:
-        warned = f" (careful: {words})" if (words := warning(root)) else ""
+        warned = f" (careful: {words})" if (words := root_warning(root)) else ""
         missing = "" if Path(root).exists() else " (not on this machine)"
         if asks and typer.confirm(f"Search {escaped(root)}{warned}{missing}?", default=False):
             taken.append(root)

@@ -1,4 +1,4 @@
-"""What all commands share: consoles, the `--json` option and its output, and the check that an extra is installed."""
+"""Shared by all commands: consoles, the `--json` option and its output, and the check that an extra is installed."""
 
 import inspect
 import sys
@@ -23,6 +23,7 @@ EXTRAS = {
     "lab": ("numba", "scipy", "polars", "dp_accounting"),
     "report": ("matplotlib", "jinja2"),
     "text": ("Stemmer",),
+    "federation": ("httpx", "uvicorn"),
     "node": ("pypdfium2", "selectolax", "tantivy", "watchfiles"),
 }
 
@@ -64,7 +65,7 @@ def with_options(options: Any) -> Callable[[Callable[[Any], None]], Callable[...
 
 
 def print_json(content: Any) -> None:
-    from foltr.atomic import dump_json
+    from foltr.files import dump_json
 
     sys.stdout.write(dump_json(content) + "\n")
 

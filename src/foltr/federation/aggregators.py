@@ -28,7 +28,7 @@ _COLUMNS = 4096
 
 
 class Aggregator(Protocol):
-    """What every aggregator has. Optional traits:
+    """Members that every aggregator has. Optional traits:
 
     `translation_equivariant = True`: adding one vector to all values adds it to the result;
     `is_weighted_mean = True`: the result is `weighted_mean`, for which the lab has a kernel;

@@ -83,11 +83,6 @@ def observe(state: DetectorState, deltas: Array) -> tuple[DetectorState, bool]:
     return DetectorState(rounds, moved, habits, average, score), bool(score.max() > ALARM)
 
 
-def suspects(state: DetectorState) -> Array:
-    """[n] bool: clients whose score raises the alarm."""
-    return state.score > ALARM
-
-
 def _scores(habits: Array, average: Array, moved: Array, workspace: Workspace) -> Array:
     judged = moved >= WARM_UP
     if judged.sum() < 3:

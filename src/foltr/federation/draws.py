@@ -1,12 +1,12 @@
 """The deployed client of a draw: every step on the disk before it leaves, as in `participant`.
 
-    enter_draw         takes part in the draw of a round; once, and rounds only rise
+    enter_draw         takes part in the draw of an announced round; once, and rounds only rise by bounded steps
     answer_draw        the reply to a request; the same request again gets the same bytes
     result             what was drawn, for `participant.join_round`
     member_of_group    the member that a node is in its group of a round, where groups are summed
 
 A client that signs two lists of commitments in one attempt gives the server a result to choose: a folder that was
-restored from a backup answers nothing (`membership`).
+restored from a backup answers nothing (`witnessed`).
 An attempt has a time, `stage_seconds` for each of its stages; after that nothing is answered until the next attempt.
 One stage later its result is void: whoever knows who was drawn, and waits, could corrupt more of a small cohort than
 it has colluders by lot, or gather those that it corrupts in one group.
@@ -19,15 +19,17 @@ from typing import ClassVar
 
 import msgspec
 
-from foltr.errors import SecureAggregationError
-from foltr.federation.membership import Clock, Member, Storage, head, load, require_apart, save
+from foltr.errors import SecureAggregationError, StateError
+from foltr.federation.announcement import announced_round
+from foltr.federation.membership import Clock, Member, Storage, draw_place, prepare, require_near, round_place
+from foltr.files import locked
 from foltr.privacy.ledger_file import NodeLedger
-from foltr.privacy.ledger_records import locked
 from foltr.secagg import groups
 from foltr.secagg.crypto import HidesSecrets
 from foltr.secagg.lot import draw
 from foltr.secagg.messages import DRAW_STAGES
 from foltr.secagg.terms import Drawn, set_of, to_set
+from foltr.witnessed import erase, head, load, save
 
 
 class _Stored(HidesSecrets, msgspec.Struct, frozen=True, array_like=True):
@@ -53,26 +55,30 @@ _FIELDS = ("attempt", "done", "value", "members", "root")  # of a `secagg.lot.dr
 
 
 def enter_draw(
-    member: Member, *, round: int, ranker: bytes, ledger: NodeLedger, storage: Storage, clock: Clock = time.time
+    member: Member, announcement: bytes, *, ledger: NodeLedger, storage: Storage, clock: Clock = time.time
 ) -> None:
-    """Stores that this node takes part; nothing is sent yet."""
-    require_apart(storage)
+    """Stores that this node takes part in the draw of the round that a signed announcement begins; nothing is sent."""
+    round, ranker = announced_round(announcement, terms=member.terms, registry=member.registry)
+    prepare(storage)
     with locked(storage.folder / "draw.lock"):
-        rounds = (head(storage, "draw").round, head(storage, "round").round)
+        joined = head(round_place(storage))
+        ledger.require(joined.owner, path=round_place(storage).path)
+        rounds = (head(draw_place(storage)).number, joined.number)
         highest = max(ledger.highest_round(member.terms.federation), *rounds)
         if round <= highest:
             raise SecureAggregationError(
                 f"draw of round {round} of federation {member.terms.federation}: this node already took part in round "
                 f"{highest}; rounds only rise"
             )
+        require_near(member, round, highest)
         begun = _begun(member, round, ranker)  # refuses what cannot be entered, before it counts
-        save(storage, "draw", _Stored(round, ranker, clock(), context=begun.context))
+        save(draw_place(storage), round, _Stored(round, ranker, clock(), context=begun.context))
 
 
 def answer_draw(member: Member, request: bytes, *, storage: Storage, clock: Clock = time.time) -> bytes:
     """The reply to a request of the draw that was entered; it may be asked for again while the attempt has time."""
     with locked(storage.folder / "draw.lock"):
-        stored = load(storage, "draw", _Stored)
+        stored = load(draw_place(storage), _Stored)
         asked, first = sha256(request).digest(), draw.begins_attempt(request)
         if not first and not 0 <= clock() - stored.begun <= len(DRAW_STAGES) * member.terms.stage_seconds:
             raise SecureAggregationError(
@@ -88,14 +94,23 @@ def answer_draw(member: Member, request: bytes, *, storage: Storage, clock: Cloc
             seed=state.drawn.seed if state.drawn else b"",
             cohort=to_set(state.drawn.cohort, member.registry) if state.drawn else b"",
         )  # fmt: skip
-        save(storage, "draw", after)
+        save(draw_place(storage), after.round, after)
         return reply
 
 
-def result(member: Member, round: int, storage: Storage, clock: Clock = time.time) -> Drawn:
-    """What was drawn for a round; refused where this node does not know it, or the draw is too long ago."""
+def end_damaged(storage: Storage, *, highest: int | None = None) -> None:
+    """Ends a draw whose witness is damaged, so that the node can enter the next one (`participant.end_round`)."""
     with locked(storage.folder / "draw.lock"):
-        stored = load(storage, "draw", _Stored)
+        try:
+            head(draw_place(storage))
+        except StateError:
+            erase(draw_place(storage), highest=highest)
+
+
+def result(member: Member, round: int, storage: Storage, clock: Clock = time.time) -> Drawn:
+    """The result of the draw for a round; refused where this node does not know it, or the draw is too long ago."""
+    with locked(storage.folder / "draw.lock"):
+        stored = load(draw_place(storage), _Stored)
     drawn, seconds = _entrant(member, stored).drawn, (len(DRAW_STAGES) + 1) * member.terms.stage_seconds
     if stored.round != round or drawn is None:
         raise SecureAggregationError(f"this node knows no result of the draw of round {round}; it was not drawn")

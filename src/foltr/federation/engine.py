@@ -62,7 +62,7 @@ class EngineCollector:
         return RoundSum(delta, updates.clients, {}, appended, online, updates)
 
     def _cohort(self, members: Members) -> Any:
-        """The same members are prepared once."""
+        """Prepares a cohort, once for equal members."""
         if self._prepared is None or self._prepared[0] is not members:
             self._prepared = members, self._engine.prepare(members)
         return self._prepared[1]

@@ -19,7 +19,8 @@ class InMemory:
         self._replies: deque[tuple[int, bytes]] = deque()
 
     def send(self, requests: Mapping[int, bytes]) -> None:
-        self._replies.clear()  # what nobody waited for
+        late = [reply for reply in self._replies if reply[0] not in requests]
+        self._replies = deque(late)  # without what nobody waited for: a node that is sent a message replies anew
         for client, request in requests.items():
             if client in self.nodes:
                 self._ask(client, request)

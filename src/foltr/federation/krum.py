@@ -129,7 +129,7 @@ def pairwise_distances(rows: Array) -> Array:
 
 
 def num_neighbours(n: int, num_byzantine: int) -> int:
-    """How many distances a score sums: at least one, where there is another client."""
+    """Number of distances that a score sums: at least one, where there is another client."""
     return min(max(1, n - num_byzantine - 2), n - 1)
 
 

@@ -1,7 +1,8 @@
 """The deployed client of a round: secure aggregation, noise and ledger joined, every step on the disk before it leaves.
 
-    join_round    clips, adds the noise once, and stores the vector; a round is joined once, and rounds only rise; where
-                  cohorts are drawn by lot, after the draw of the round (`draws`)
+    join_round    takes the signed announcement, clips, adds the noise once, and stores the vector; a round is joined
+                  once, rounds only rise by bounded steps, and nothing is joined while a round is open; where cohorts
+                  are drawn by lot, after the draw of the round (`draws`)
     answer        the reply to a request; the same request again gets the same bytes, another one for the same stage
                   nothing; the release is charged to the ledger before the reply of `mask` leaves; another member than
                   the one that joined (other terms, another registry, a group) is refused
@@ -18,9 +19,10 @@ than `Terms.corrupt` until it has the shares of a vector that it was sent long a
 server begins it. A clock that is before that moment was turned back, and the round is over too: a wrong clock costs
 rounds. A clock that stands still costs this protection and no other.
 
-What is stored is sealed in two files (`membership`): a folder that was restored from a backup answers nothing, its
+What is stored is sealed in two files (`witnessed`): a folder that was restored from a backup answers nothing, its
 round is lost, and the client has dropped out of it. The ledger refuses a second charge in one round, with a witness of
-its own. After the last stage the secrets are erased and the replies remain.
+its own; the stored round names it, so another ledger is refused. After the last stage the secrets are erased and the
+replies remain.
 
 What remains: a copy of the whole machine, with both folders, the ledger and its witness, answers as the machine did. It
 sends the same vector with the same noise, but a server that asks it `mask` ten times with other neighbours takes the
@@ -34,18 +36,20 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
-from foltr.errors import PrivacyError, SecureAggregationError
+from foltr.errors import PrivacyError, SecureAggregationError, StateError
 from foltr.federation import draws
-from foltr.federation.membership import Clock, Member, Storage, erase, head, load, require_apart, save
+from foltr.federation.announcement import announced_round
+from foltr.federation.membership import Clock, Member, Storage, prepare, require_near, round_place
+from foltr.files import locked
 from foltr.privacy.events import Event
 from foltr.privacy.ledger_file import NodeLedger
-from foltr.privacy.ledger_records import locked
 from foltr.privacy.release import event_of, release
 from foltr.secagg import client, ring
 from foltr.secagg.crypto import HidesSecrets
 from foltr.secagg.messages import STAGES, round_seconds
 from foltr.secagg.terms import Drawn, context, guaranteed, is_by_lot, ring_of, set_of, to_set
 from foltr.types import Array
+from foltr.witnessed import erase, head, load, save
 
 
 class _Stored(HidesSecrets, msgspec.Struct, frozen=True, array_like=True):
@@ -81,18 +85,29 @@ _FIELDS = tuple(name for name in _Stored.__struct_fields__ if name not in _OWN) 
 
 
 def join_round(
-    member: Member, update: Array, *, round: int, ranker: bytes, ledger: NodeLedger, storage: Storage,
+    member: Member, announcement: bytes, update: Array, *, ledger: NodeLedger, storage: Storage,
     clock: Clock = time.time,
 ) -> Event:  # fmt: skip
-    """Stores the noisy vector of a round and returns its event; nothing is charged or sent yet."""
-    require_apart(storage)
+    """Stores the noisy vector of the round that a signed announcement begins, and returns its event; nothing is charged
+    or sent yet."""
+    round, ranker = announced_round(announcement, terms=member.terms, registry=member.registry)
+    prepare(storage)
     event = _event(member)
     with locked(storage.folder / "round.lock"):
-        highest = max(ledger.highest_round(member.terms.federation), head(storage, "round").round)
+        place = round_place(storage)
+        newest = head(place)
+        ledger.require(newest.owner, path=place.path)
+        highest = max(ledger.highest_round(member.terms.federation), newest.number)
         if round <= highest:
             raise SecureAggregationError(
                 f"round {round} of federation {member.terms.federation}: this node already joined round {highest}; "
                 f"rounds only rise"
+            )
+        require_near(member, round, highest)
+        if _is_open(member, storage, clock()):
+            raise SecureAggregationError(
+                f"round {round} of federation {member.terms.federation}: round {highest} is still open on this node; "
+                f"nothing new is joined until it ends"
             )
         if not ledger.admits(event):
             raise PrivacyError("one more release would exceed this node's budget; nothing is sent")
@@ -106,17 +121,18 @@ def join_round(
             context=context(terms, member.registry, round, ranker, seed),
         )  # fmt: skip
         _state(member, stored)  # refuses what cannot be joined, before it counts as joined
-        save(storage, "round", stored)
+        save(place, round, stored, owner=ledger.identity)
     return event
 
 
 def answer(member: Member, request: bytes, *, ledger: NodeLedger, storage: Storage, clock: Clock = time.time) -> bytes:
     """The reply to a request of the round that was joined; it may be asked for again while the round has time."""
     with locked(storage.folder / "round.lock"):
-        stored = load(storage, "round", _Stored)
+        place = round_place(storage)
+        stored = load(place, _Stored)
         _check_member(member, stored)
         if _is_late(member, stored, clock()):
-            erase(storage, "round")
+            erase(place)
             raise SecureAggregationError(
                 f"round {stored.round} was joined more than {round_seconds(member.terms):g} s ago, or the clock was "
                 f"turned back; its secrets are erased; join the next one"
@@ -124,6 +140,7 @@ def answer(member: Member, request: bytes, *, ledger: NodeLedger, storage: Stora
         asked = sha256(request).digest()
         if asked in stored.replies:
             return stored.replies[asked]
+        ledger.require(head(place).owner, path=place.path)
         state, reply = client.answer(_state(member, stored), request)
         if STAGES[stored.done] == "mask":
             ledger.charge(_event(member), federation=member.terms.federation, round=stored.round)
@@ -135,30 +152,44 @@ def answer(member: Member, request: bytes, *, ledger: NodeLedger, storage: Stora
                 after.round, after.ranker, b"", after.done, replies=after.replies, joined=after.joined,
                 drawn=after.drawn, context=after.context,
             )  # fmt: skip
-        save(storage, "round", after)
+        save(place, after.round, after, owner=ledger.identity)
         return reply
 
 
-def end_round(storage: Storage) -> None:
-    """Erases what is stored of a round; its number stays used."""
+def end_round(storage: Storage, *, highest: int | None = None) -> None:
+    """Erases what is stored of a round, and of a draw whose witness is damaged; the number stays used. `highest`: the
+    newest round that the federation began, needed only where both files of the round or of the draw are damaged."""
     with locked(storage.folder / "round.lock"):
-        erase(storage, "round")
+        erase(round_place(storage), highest=highest)
+        draws.end_damaged(storage, highest=highest)
 
 
 def end_if_late(member: Member, *, storage: Storage, clock: Clock = time.time) -> bool:
     """Ends a round whose time is over, or whose state does not open: secrets do not wait for a server that asks no
-    more. Whether it did."""
-    require_apart(storage)
+    more. Whether it did. A draw whose witness is damaged is ended too."""
+    prepare(storage)
     with locked(storage.folder / "round.lock"):
-        if not head(storage, "round").key:
-            return False
+        draws.end_damaged(storage)
         try:
-            late = _is_late(member, load(storage, "round", _Stored), clock())
-        except SecureAggregationError:  # the round is lost, but a backup may have the state that the key opens
+            if not head(round_place(storage)).key:
+                return False
+            late = _is_late(member, load(round_place(storage), _Stored), clock())
+        except (SecureAggregationError, StateError):  # it is lost, but a backup may have the state that the key opens
             late = True
         if late:
-            erase(storage, "round")
+            erase(round_place(storage))
         return late
+
+
+def _is_open(member: Member, storage: Storage, now: float) -> bool:
+    """Whether a round was joined that has stages and time left."""
+    if not head(round_place(storage)).key:
+        return False
+    try:
+        stored = load(round_place(storage), _Stored)
+    except SecureAggregationError:  # it is lost
+        return False
+    return stored.done < len(STAGES) and not _is_late(member, stored, now)
 
 
 def _check_member(member: Member, stored: _Stored) -> None:

@@ -46,7 +46,7 @@ def protection_of(
 
 
 def release_event(mechanism: Any, context: ReleaseContext) -> Event | None:
-    """What `mechanism.event` states; refused where the mechanism does not work in the context's mode.
+    """The event that the mechanism states; refused where the mechanism does not work in the context's mode.
 
     With two servers the noise is Gaussian, and nobody but the servers adds any: a mechanism has to declare that it
     leaves the noise to them, and its event has to say the same.

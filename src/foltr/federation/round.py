@@ -41,7 +41,7 @@ class Release(NamedTuple):
 
 
 class RoundSum(NamedTuple):
-    """What a server learns in a round."""
+    """The result of a round, as the server sees it."""
 
     delta: Array | None  # [P] what the server steps by, a delta or a gradient; None: nothing was released
     included: Array  # [n] clients in the sum
@@ -114,7 +114,7 @@ def run_rounds(
 
 
 def _starts(state: ServerState, members: Members, versions: dict[int, Array]) -> Array:
-    """What clients start from: the newest model, their own, or in buffered rounds the one they began with."""
+    """Models that clients start from: the newest model, their own, or in buffered rounds the one they began with."""
     if members.base_versions is None:
         return state.parameters if state.personal is None else state.personal.models
     versions[state.version] = state.parameters

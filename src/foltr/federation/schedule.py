@@ -1,4 +1,4 @@
-"""Who takes part in which round, with how many interactions: public functions of registry, seed and round.
+"""Schedules: who takes part in which round, with how many interactions; public functions of registry, seed and round.
 
 A `Schedule` describes participation: everybody in every round, random cohorts, cohorts by
 round robin, everybody but those who are forgotten, or the stored rounds of a replay.

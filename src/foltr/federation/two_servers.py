@@ -1,15 +1,12 @@
-"""Rounds with two aggregators as they are deployed: noise, ledger and what must be on the disk before a message leaves.
+"""A node's side of a round with two operators: noise, ledger and what must be on the disk before a message leaves.
 
 A participant clips, charges its ledger for the release, stores its only message and sends it: `contribute_once`. Asked
 again for the round, it sends the stored bytes, however late: the mask and the key that sealed the shares are forgotten
-when the message is complete, so no later request opens anything, and a deadline on this side would protect nothing. A
-round that is not newer than the stored one is refused. Whoever collects messages has a deadline
-(`secagg.deadlines.contributions`); what comes after the list is closed is refused.
+when the message is complete, and the operators erase the keys that open them. A round that is not newer than the
+stored one is refused. Whoever collects messages has a deadline (`secagg.deadlines.contributions`); what comes after the
+list is closed is refused.
 
-An aggregator adds the full noise of the operating system to the sum of each group, and stores that it has opened its
-half before the half leaves: `open_half`. Asked again, it sends the stored bytes; another sum of the round or of an
-earlier one is refused. A witness in another folder holds the highest round as well, so that a memory restored from a
-backup opens nothing twice. Whoever restores both forgets: such an operator must take new keys.
+An operator adds the full noise of the operating system to the sum of each group (`noise_of`, `operator`).
 
 Guarantee: against everybody who gets the ranker, and against one aggregator that lies, drops or adds clients and works
 with any number of clients, every sum carries the noise of the honest aggregator. Epsilon depends on no dropout,
@@ -17,32 +14,43 @@ colluder or forged identity. Noise does not come from clients, so removal of a c
 zero; who takes part is known to both aggregators.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import msgspec
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+import numpy as np
 
-from foltr.atomic import is_apart, write_durably
-from foltr.errors import SecureAggregationError, SpecError, StorageError
+from foltr.errors import SecureAggregationError, StateError, StorageError
+from foltr.federation.membership import Member, require_near
+from foltr.files import locked, write_durably
 from foltr.privacy.events import Event
-from foltr.privacy.ledger_records import locked
 from foltr.privacy.release import release_to_servers, server_noise
-from foltr.secagg.aggregator import Aggregating, Memory, Noise, half
-from foltr.secagg.ring import Ring
-from foltr.secagg.two_servers import TwoServers, context, contribute
+from foltr.secagg.aggregator import Noise
+from foltr.secagg.ring import Ring, dtype
+from foltr.secagg.two_servers import TwoServers, Window, context, contribute
 from foltr.types import Array
-
-Stored = TypeVar("Stored", bound=msgspec.Struct)
 
 
 class Ledger(Protocol):
-    """A node's ledger: durable when `charge` returns; it refuses what exceeds the budget."""
+    """A node's ledger: durable when `charge` returns; it refuses what exceeds the budget, and `require` refuses a state
+    that was charged to another ledger."""
 
-    def charge(self, event: Event, *, federation: str, round: int) -> None: ...
+    @property
+    def identity(self) -> str: ...
+    def require(self, identity: str, *, path: Path) -> None: ...
+    def charge(
+        self,
+        event: Event,
+        *,
+        federation: str,
+        round: int,
+        time: float = 0.0,
+        address: str = "",
+        size: int = 0,
+        members: int = 0,
+    ) -> None: ...
+    def highest_round(self, federation: str) -> int: ...
 
 
 class Sent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,6 +60,7 @@ class Sent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     round: int
     context: bytes
     message: bytes
+    ledger: str = ""  # identity of the one that was charged
 
 
 def ring_of(setup: TwoServers) -> Ring:
@@ -67,72 +76,75 @@ def noise_of(setup: TwoServers) -> Noise | None:
 
 
 def contribute_once(
-    update: Array, client: int, identity: Ed25519PrivateKey, *, setup: TwoServers, round: int, ranker: bytes,
-    path: Path, ledger: Ledger,
-) -> bytes:  # fmt: skip
-    """The message of a round, charged and stored before it is returned; for the stored round the stored bytes."""
-    with _locked(path):
-        now, stored = context(setup, round, ranker), _read(path, Sent)
-        if stored is not None and stored.federation != setup.terms.federation:
-            raise StorageError(f"{path}: messages of federation {stored.federation}; use one file for each federation")
-        if stored is not None and round <= stored.round:
-            if (round, now) == (stored.round, stored.context):
-                return stored.message
-            raise SecureAggregationError(
-                f"client {client} has sent its update of round {stored.round}; round {round} is refused"
-            )
+    update: Array, member: Member, *, window: Window, path: Path, ledger: Ledger, now: float = 0.0, address: str = ""
+) -> bytes:
+    """The message of a round, charged and stored before it is returned; for the stored round the stored bytes. The
+    ledger notes the time (`now`), the address of the coordinator and the size of the message."""
+    setup, round = window.setup, window.round
+    path = path.resolve()  # a link that the user made stays: both names are one file
+    with locked(path):
+        if (message := already_sent(member, window=window, path=path)) is not None:
+            return message
+        require_near(member, round, ledger.highest_round(setup.terms.federation))
+        stored = _read_sent(path)
+        ledger.require(stored.ledger if stored else "", path=path)
         vector, event = release_to_servers(
             update, clip=setup.terms.clip, multiplier=setup.terms.noise_multiplier, ring=ring_of(setup)
         )
-        message = contribute(vector, client, identity, setup=setup, round=round, ranker=ranker)
-        ledger.charge(event, federation=setup.terms.federation, round=round)  # a crash after it costs a round
-        write_durably(path, msgspec.msgpack.encode(Sent(setup.terms.federation, round, now, message)))
+        message = contribute(vector, member.id, member.identity, window=window)
+        ledger.charge(
+            event,
+            federation=setup.terms.federation,
+            round=round,
+            time=now,
+            address=address,
+            size=len(message),
+            members=len(setup.registry.clients),
+        )  # a crash after it costs a round
+        sent = Sent(setup.terms.federation, round, context(window), message, ledger.identity)
+        write_durably(path, msgspec.msgpack.encode(sent))
     return message
 
 
-def read_memory(path: Path, witness: Path, federation: str) -> Memory:
-    """What an aggregator stored: the higher round of both files; a new memory where there is neither."""
-    memory, seen = _read(path, Memory), _read(witness, Memory)
-    for file, stored in ((path, memory), (witness, seen)):
-        if stored is not None and stored.federation != federation:
-            raise StorageError(f"{file}: memory of federation {stored.federation}; use one file for each federation")
-    if memory is not None and seen is None:
-        raise StorageError(f"{witness}: the witness of {path} is missing; if it is lost, take new keys and begin anew")
-    if memory is None or seen is None:
-        return seen or Memory(federation)
-    return memory if memory.highest >= seen.highest else seen
-
-
-def open_half(state: Aggregating, agreement: bytes, *, path: Path, witness: Path) -> bytes:
-    """An aggregator's signed half of a round with its noise; its memory is on the disk when this returns.
-
-    Asked again for the newest round, whatever for, it returns the stored bytes: no other sum of it exists. `witness`:
-    in a folder that is not backed up and restored with the first.
-    """
-    if not is_apart(witness, path.parent):
-        raise SpecError(f"{witness}: the witness of {path} belongs outside of its folder, where no backup has both")
-    with _locked(path):
-        memory = read_memory(path, witness, state.setup.terms.federation)
-        if memory.highest == state.round and memory.half:
-            return memory.half
-        memory, message = half(state, agreement, memory, noise_of(state.setup))
-        write_durably(witness, msgspec.msgpack.encode(msgspec.structs.replace(memory, half=b"")))
-        write_durably(path, msgspec.msgpack.encode(memory))
-    return message
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """One process at a time: two that read the same memory would open two halves of a round."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+def rehearse_once(member: Member, *, window: Window, path: Path) -> bytes:
+    """The message of a rehearsal: zeros, which tell nothing, so that nothing is charged. Stored before it is returned;
+    `path` is another one than that of rounds."""
+    setup, path = window.setup, path.resolve()
     with locked(path):
-        yield
+        if (message := already_sent(member, window=window, path=path)) is not None:
+            return message
+        zeros = np.zeros(setup.terms.length, dtype(setup.terms.bits))
+        message = contribute(zeros, member.id, member.identity, window=window)
+        write_durably(
+            path, msgspec.msgpack.encode(Sent(setup.terms.federation, window.round, context(window), message))
+        )
+    return message
 
 
-def _read(path: Path, kind: type[Stored]) -> Stored | None:
+def already_sent(member: Member, *, window: Window, path: Path) -> bytes | None:
+    """The stored message of a round; None where this node may send one. Older rounds, and another ranker or key of the
+    newest, are refused."""
+    stored, federation = _read_sent(path), member.terms.federation
+    if stored is None:
+        return None
+    if stored.federation != federation:
+        raise StorageError(f"{path}: messages of federation {stored.federation}; use one file for each federation")
+    if (window.round, context(window)) == (stored.round, stored.context):
+        return stored.message
+    if window.round <= stored.round:
+        raise SecureAggregationError(
+            f"client {member.id} has sent its update of round {stored.round}; round {window.round} is refused"
+        )
+    return None
+
+
+def _read_sent(path: Path) -> Sent | None:
     try:
-        return msgspec.msgpack.decode(path.read_bytes(), type=kind)
+        return msgspec.msgpack.decode(path.read_bytes(), type=Sent)
     except FileNotFoundError:
         return None
-    except (OSError, msgspec.DecodeError) as problem:
-        raise StorageError(f"{path}: cannot be read ({problem}); nothing is sent without it") from None
+    except (OSError, msgspec.DecodeError, ValueError) as problem:
+        raise StateError(
+            f"{path}: the newest message cannot be read ({problem}); nothing is sent without it: delete the file, then "
+            "this node takes part in rounds that its ledger was not charged for"
+        ) from None

@@ -2,15 +2,24 @@
 
     runs/<hash>/manifest.json   `Manifest`: spec, settings, data, versions, machine, times, verdicts
     runs/<hash>/rows.parquet    setting, fold, seed, round, metric, client, value
+    runs/<hash>/queries.parquet setting, fold, seed, query, metric, value: the final ranker on every test query
     runs/<hash>/ranker.npz      final parameters, one array [folds * seeds, P] a setting
     runs/<hash>/privacy.json    the privacy card of every setting
     runs/<hash>/ledger.json     the releases of every user, where there is a mechanism
 
 `client` is empty where a value is of the whole federation, else the client on whose own queries it was measured. Rows
 are stored for about a thousand rounds of a run at most. A row of an online metric is the mean over the rounds since the
-row before; `discounted_online_ndcg` is the sum so far; offline metrics are those of the ranker after that round.
+row before; `discounted_online_ndcg` is the sum so far; offline metrics are those of the ranker after that round, means
+over the queries with a relevant document, or over all with `metrics.empty = "zero"`. The mean of the final ranker by
+the other choice stands beside it, as "offline_ndcg@10 (zero)" or "(skip)", for single clients too. Online metrics count
+such queries as 0.
+
+A query of the test part is named as in its file. Its value is null where no document is relevant (such a query is left
+out of a mean, or counts as 0). Where clients have rankers or labels of their own, it is the mean over the clients that
+were tested on the query. The file of a run on texts is empty; runs of earlier versions have none.
 """
 
+import re
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -18,14 +27,56 @@ import msgspec
 import numpy as np
 import polars as pl
 
-from foltr.atomic import write_json
 from foltr.errors import StorageError
+from foltr.files import write_json
+from foltr.types import OTHER, Empty
 
 ONLINE = ("online_ndcg@10", "online_max_rr")
 OFFLINE = ("offline_ndcg@10", "offline_mrr@10")
+VALIDATION = ("validation_ndcg@10", "validation_mrr@10")  # of the final ranker
 DISCOUNTED = "discounted_online_ndcg"
+UNLEARNING = (
+    "honest",
+    "attacked",
+    "retrained",
+    "honest history",
+)  # offline nDCG@10 of rankers beside the unlearned one
+_SHORT = {"nDCG@10": "ndcg@10", "RR(rel=1)@10": "mrr@10"}
+
+
+def stored_name(part: Literal["offline", "validation"], metric: str) -> str:
+    """The name of an offline metric in rows and queries: "offline_ndcg@10" of nDCG@10, else "offline_" and its own."""
+    return f"{part}_{_SHORT.get(metric, metric)}"
+
+
+def lowest_relevant(stored: str) -> int:
+    """The lowest relevant grade of an offline metric: 2 of "validation_AP(rel=2)@10", 1 where the name has none."""
+    named = re.search(r"\(rel=(\d+)", stored)
+    return int(named[1]) if named else 1
+
+
+def other_name(metric: str, empty: Empty) -> str:
+    """The stored name of a metric's final mean by the other choice of `metrics.empty`: "offline_ndcg@10 (zero)"."""
+    return f"{metric} ({OTHER[empty]})"
+
 
 Rows = pl.DataFrame  # setting: i32, fold: i32, seed: i64, round: i64, metric: str, client: str, value: f64
+
+Queries = pl.DataFrame  # setting: i32, fold: i32, seed: i64, query: str, metric: str, value: f32 or null
+QUERY_SCHEMA = {
+    "setting": pl.Int32, "fold": pl.Int32, "seed": pl.Int64, "query": pl.String, "metric": pl.String,
+    "value": pl.Float32,
+}  # fmt: skip
+
+
+def is_offline(metric: str) -> bool:
+    """Whether a stored metric is a mean over test or validation queries."""
+    return metric.startswith(("offline_", "validation_")) or metric.split(" (")[0] in UNLEARNING
+
+
+def is_other(metric: str) -> bool:
+    """Whether a stored metric is the mean by the other choice of `metrics.empty`."""
+    return is_offline(metric) and metric.endswith(tuple(f" ({empty})" for empty in OTHER))
 
 
 class Data(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +91,12 @@ class Data(msgspec.Struct, frozen=True, kw_only=True):
     features: int | None = None
     grades: int | None = None
     shorter_than_k: int = 0  # lists with fewer than k documents
+    tested: int = 0  # test queries, over all folds that ran
+    validated: tuple[int, ...] = ()  # validation queries over all folds that ran, by their highest grade
+    shared_with_train: int = 0  # of them, queries of the fold's training part, by id or by content
+    shared_ids: int = 0  # of these, by id
+    shared_with_validation: int = 0  # of the tested queries
+    reused_ids: int = 0  # ids that name different test queries in different folds
 
 
 class SettingRecord(msgspec.Struct, frozen=True):
@@ -53,6 +110,8 @@ class SettingRecord(msgspec.Struct, frozen=True):
     seconds: float = 0.0
     runs: int = 0
     rounds: int = 0
+    metrics: list[str] = []  # that the spec lists, by their names in the rows
+    clients: dict[str, tuple[int, int]] = {}  # client -> its test queries with a relevant document, and all of them
     data: Data | None = None
     privacy: dict[str, Any] = {}  # the card, as privacy.card has it
 
@@ -107,7 +166,7 @@ class Matrix(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FigureRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a figure of a paper is to be drawn: the table `figure` of its TOML."""
+    """Drawing instructions of a paper's figure: the table `figure` of its TOML."""
 
     id: str = ""
     question: str = ""
@@ -117,6 +176,7 @@ class FigureRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rows: str | list[str] = []
     columns: str | list[str] = []
     lines: list[str] = []
+    baseline: dict[str, Any] = {}  # values of the setting that the others are tested against; empty: the first
     share_y: bool = True
     published: list[Published] = []
     trend: Trend | None = None
@@ -144,6 +204,8 @@ class Verdict(msgspec.Struct, frozen=True):
     where: dict[str, Any] = {}
     metric: str = ""
     at: str = "final"
+    other: float | None = None  # ours by the other choice of `metrics.empty`
+    empty: Empty = "skip"  # the choice of `ours`
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -153,6 +215,7 @@ class Claim(msgspec.Struct, frozen=True):
     holds: bool | None = None
     evidence: str = ""
     id: str = ""  # within its figure
+    metric: str = ""
 
 
 class ComparisonRow(msgspec.Struct, frozen=True):
@@ -165,6 +228,8 @@ class ComparisonRow(msgspec.Struct, frozen=True):
     p: float | None = None
     corrected_p: float | None = None
     runs: int = 0
+    unit: str = ""  # of the test: queries, folds or seeds; "" where none was possible
+    pairs: int = 0
     mark: str = ""
     published_mark: str | None = None
     note: str = ""
@@ -175,6 +240,7 @@ class ComparisonTable(msgspec.Struct, frozen=True):
 
     title: str
     rows: list[ComparisonRow] = []
+    metric: str = ""
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -184,6 +250,8 @@ class Manifest(msgspec.Struct, frozen=True):
     name: str = ""
     quick: bool = False
     chosen: str = ""  # options of the command that reduced the figure
+    baseline: dict[str, Any] = {}  # of the spec or of --baseline: goes before the figure's
+    tune: Literal["test", "validation"] = "test"  # part on which the best setting is chosen
     spec_toml: str = ""
     spec: dict[str, Any] = {}
     settings: list[SettingRecord] = []
@@ -203,6 +271,7 @@ class Run(NamedTuple):
     dir: Path
     manifest: Manifest
     rows: Rows
+    queries: Queries = pl.DataFrame(schema=QUERY_SCHEMA)
 
 
 def read(folder: Path) -> Run:
@@ -214,6 +283,8 @@ def read(folder: Path) -> Run:
         )
     try:
         run = Run(folder, msgspec.json.decode(manifest.read_bytes(), type=Manifest), pl.read_parquet(rows))
+        if (queries := folder / "queries.parquet").is_file():
+            run = run._replace(queries=pl.read_parquet(queries))
     except msgspec.ValidationError as problem:
         raise StorageError(f"{folder}: manifest.json is not of this version of foltr ({problem})") from None
     except (ValueError, OSError, pl.exceptions.PolarsError) as problem:
@@ -222,6 +293,8 @@ def read(folder: Path) -> Run:
         run = run._replace(rows=run.rows.with_columns(client=pl.lit("")))
     if not set(_COLUMNS) < set(run.rows.columns):
         raise StorageError(f"{folder}: rows.parquet is not of this version of foltr; run the same command again")
+    if dict(run.queries.schema) != QUERY_SCHEMA:
+        raise StorageError(f"{folder}: queries.parquet is not of this version of foltr; run the same command again")
     return run
 
 

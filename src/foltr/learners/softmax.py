@@ -9,10 +9,10 @@ for all of them. With s(w) the scores of weights w and a_i the weight of rival i
 by Newton's method; lambda > 0 makes the minimum unique. Lists are greedy: no exploration, no correction for positions.
 `prior` is lambda of all parameters but those in `history`, which count what the person opened and learn faster.
 
-Two measures against learning too much. People differ in how often they click by mistake, which shrinks or stretches all
-weights alike and changes no order: the start is first multiplied by the factor that fits the clicks best, and the
-result divided by it, so that only changes of direction are learned. And beyond `evidence` clicks the prior grows with
-their number: who searches for the same few things again and again adds clicks, but no knowledge of other searches.
+People differ in how often they click by mistake, which shrinks or stretches all weights alike and changes no order: the
+start is first multiplied by the factor that fits the clicks best, and the result divided by it, so that only changes of
+direction are learned. The same search again and again brings clicks, but no knowledge of other searches: callers leave
+repetitions out (`node.learning.teaching`).
 
 A ranker that is not linear is linearised at the model sent: scores change by their gradient there.
 
@@ -37,7 +37,6 @@ _MAX_STEPS, _SMALLEST_STEP = 50, 1e-8
 _SUFFICIENT = 1e-4  # share of the predicted decrease that a step must reach (Armijo)
 _TOLERANCE = 1e-14  # relative Newton decrement at the minimum
 _SHARPNESS_PRIOR, _FLATTEST, _SHARPEST = 5.0, 0.2, 3.0  # of the common factor: lambda around 1, and its limits
-EVIDENCE = 200  # clicks that a log counts for at most
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
@@ -66,7 +65,6 @@ class SoftmaxMap(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fi
     history_prior: Positive = 5.0  # lambda of the parameters in `history`
     history: tuple[Annotated[int, msgspec.Meta(ge=0)], ...] = ()  # of a linear ranker: features
     unshown: Annotated[int, msgspec.Meta(ge=0)] = 20  # candidates sampled of those that were not displayed
-    evidence: Count = EVIDENCE  # clicks that a log counts for at most
     refit_every: Count = 10  # clicks
     min_clicks: Count = 1  # nothing is learned from fewer
     clip: Positive | None = None  # L2 norm of the update
@@ -99,7 +97,7 @@ class SoftmaxMap(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fi
             return state
         guess = None if last else state.parameters  # what is sent does not depend on refits on the way, to the bit
         prior = self.priors(len(state.start))
-        fitted = posterior_mode(found, state.start, prior, evidence=self.evidence, guess=guess)
+        fitted = posterior_mode(found, state.start, prior, guess=guess)
         return state._replace(parameters=mechanism.project(fitted))
 
     def client_final(self, state: SoftmaxState) -> Array:
@@ -120,13 +118,12 @@ class SoftmaxMap(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fi
 
 
 def fit(
-    interactions: Iterable[Interaction], start: Array, prior: Array | float, *, unshown: int = 20, seed: int = 0,
-    evidence: int = EVIDENCE,
-) -> Array:  # fmt: skip
+    interactions: Iterable[Interaction], start: Array, prior: Array | float, *, unshown: int = 20, seed: int = 0
+) -> Array:
     """[d] the weights of a linear ranker that a log of interactions speaks for; `start` without a click."""
     draws = stream(seed, purpose="choice")
     every = (compare(one, _at(draws, step), unshown) for step, one in enumerate(interactions))
-    return posterior_mode([one for comparisons in every for one in comparisons], start, prior, evidence=evidence)
+    return posterior_mode([one for comparisons in every for one in comparisons], start, prior)
 
 
 def _at(draws: Stream, step: int) -> Stream:
@@ -176,16 +173,14 @@ def _linearised(features: Array, ranker: Any, parameters: Array | None) -> tuple
 
 
 def posterior_mode(
-    comparisons: Sequence[Comparison], start: Array, prior: Array | float, *, evidence: int = EVIDENCE,
-    guess: Array | None = None,
-) -> Array:  # fmt: skip
+    comparisons: Sequence[Comparison], start: Array, prior: Array | float, *, guess: Array | None = None
+) -> Array:
     """[P] the weights that the clicks speak for, in the units of the start. `guess`, such as the last fit, saves
     steps and does not change the result: the minimum is unique."""
     start = np.asarray(start, dtype=np.float64)
     factor = sharpness(comparisons, start)
-    excess = max(1.0, len(comparisons) / evidence)
     near = None if guess is None else factor * guess
-    return minimise(comparisons, factor * start, excess * np.asarray(prior), guess=near) / factor
+    return minimise(comparisons, factor * start, prior, guess=near) / factor
 
 
 def sharpness(comparisons: Sequence[Comparison], start: Array) -> float:

@@ -12,16 +12,15 @@ bounds, so that no file can switch a limit off by a large one.
 import json
 import os
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from foltr.atomic import atomic_write
-from foltr.errors import SpecError, did_you_mean
-from foltr.node.places import private_file
+from foltr.errors import InputError, SpecError, did_you_mean
+from foltr.files import atomic_write
 from foltr.text.analysis import LANGUAGES
 
 RANGES: dict[str, tuple[float, float]] = {
@@ -35,6 +34,8 @@ RANGES: dict[str, tuple[float, float]] = {
 _MAX_ENTRIES = 5_000  # of a list
 _MAX_PATH = 4_096  # bytes
 _MAX_PATTERN = 1_024  # characters: rules do not read longer ones
+_SYSTEM = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/root", "/run", "/sbin", "/sys", "/usr", "/var")
+_SHARED = ("/run/media/", "/usr/share/doc", "/usr/share/man")  # where people's disks and documents are
 
 
 def _check_range(key: str, value: float) -> None:
@@ -126,12 +127,24 @@ def load(path: Path) -> Settings:
     return parse(content, str(path))
 
 
+def stamp(path: Path) -> tuple[int, int] | None:
+    """A value that is another one after each change of the file; None while there is no file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_ino
+
+
 def parse(content: dict[str, Any], place: str = "settings") -> Settings:
     """Checked settings from a parsed file."""
     _refuse_unknown(content, Settings, place, "")
     limits = content.get("limits", {})
     if isinstance(limits, dict):
         _refuse_unknown(limits, Limits, place, "limits.")
+    language = content.get("language")
+    if isinstance(language, str):
+        content = {**content, "language": language.strip().casefold()}  # "German" is german
     try:
         return msgspec.convert(content, Settings)
     except (msgspec.ValidationError, ValueError, OverflowError) as problem:
@@ -157,11 +170,8 @@ def replacing(path: Path, settings: Settings) -> Iterator[None]:
     lines = [f"{key} = {_toml(value)}" for key, value in content.items()]
     if limits:
         lines += ["", "[limits]", *(f"{key} = {_toml(value)}" for key, value in limits.items())]
-    with atomic_write(path, instead="another home (FOLTR_NODE_HOME)") as temporary:
-        with private_file(temporary).open("w", encoding="utf-8") as file:
-            file.write("\n".join(lines) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+    with atomic_write(path, instead="another home (FOLTR_NODE_HOME)", private=True) as temporary:
+        temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
         yield
 
 
@@ -186,3 +196,37 @@ def _toml(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_toml, value)) + "]"
     return json.dumps(value, ensure_ascii=True, allow_nan=False).replace("\x7f", "\\u007f")
+
+
+# ---- roots as people name them
+
+
+def absolute_path(path: str | Path) -> str:
+    """A path from the root on; `~` is the home folder, and `~name` that of a user, unless there is no such user."""
+    return os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111 - links stay as they are; Path would raise
+
+
+def check_root(path: str) -> None:
+    try:
+        path.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InputError(f"{path!r}: the name is no UTF-8; add a folder above it") from None
+    if not Path(path).exists():
+        raise InputError(f"{path}: there is no such folder or file")
+
+
+def root_warning(path: str) -> str | None:
+    """Why somebody may not want to search a folder; None: nothing speaks against it."""
+    real = os.path.realpath(path)
+    home = os.path.realpath(Path.home())
+    if real == "/":
+        return "this is the whole machine"
+    if real == home or (f"{home}/").startswith(f"{real}/") or os.path.dirname(real) in ("/home", "/Users"):  # noqa: PTH120
+        return "this is a whole home folder, with all that programs keep there"
+    if any(real == folder or real.startswith(f"{folder}/") for folder in _SYSTEM) and not real.startswith(_SHARED):
+        return "this is a folder of the system"
+    return None
+
+
+def united(old: Sequence[str], new: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([*old, *new]))

@@ -73,17 +73,6 @@ def epsilon(events: Mapping[Event, int], delta: float, against: Adversary = "rec
     return _composed(tuple(totals.items()), delta)
 
 
-def affordable(event: Event, *, budget: float, delta: float, at_most: int) -> int:
-    """How many releases of an event one person can take part in within a budget."""
-    if _within(event, at_most, budget, delta):
-        return at_most
-    low, high = 0, at_most
-    while high - low > 1:
-        half = (low + high) // 2
-        low, high = (half, high) if _within(event, half, budget, delta) else (low, half)
-    return low
-
-
 def removal_epsilon(event: Event, times: int, delta: float) -> float:
     """Epsilon at delta where a client is removed with its share of Gaussian noise.
 
@@ -126,10 +115,6 @@ def _unequal_delta(epsilon: float, distance: float, stddev: float, other: float,
         return float(np.sum(_WEIGHTS * rest((size - 1) / 2, np.maximum(left, 0.0) / 2)))
 
     return exceeds(distance, stddev) - math.exp(epsilon) * exceeds(0.0, other)
-
-
-def _within(event: Event, times: int, budget: float, delta: float) -> bool:
-    return epsilon({event: times}, delta).epsilon <= budget
 
 
 def _check(counted: tuple[tuple[Event, int], ...], delta: float) -> None:

@@ -219,7 +219,7 @@ def _visible(about: Circumstances) -> list[str]:
 
 
 def _notes(privacy: Any, event: Event | None, about: Circumstances) -> list[str]:
-    """How a run of the lab differs from a release."""
+    """Differences between a run of the lab and a release."""
     if not about.lab or kind_of(privacy) == "none":
         return []
     secure = getattr(privacy, "secure_aggregation", False)

@@ -69,12 +69,12 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def with_present(event: Event, present: int) -> Event:
-    """The same release with the noise of fewer or more contributors in it."""
+    """The event of a release with the noise of fewer or more contributors in it."""
     return msgspec.structs.replace(event, present=present)
 
 
 def with_shares(event: Event, shares: int) -> Event:
-    """The same release with exactly so many of its noise shares; further Gaussian ones count too."""
+    """The event of a release with exactly so many of its noise shares; further Gaussian ones count too."""
     if "gaussian" not in event.mechanism or shares < 1:
         return with_present(event, max(0, shares))
     noise = event.noise * math.sqrt(shares / event.noise_contributors)

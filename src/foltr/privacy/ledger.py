@@ -15,7 +15,7 @@
 import json
 import math
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
 import numpy as np
@@ -130,10 +130,6 @@ def spent(ledger: Ledger, against: Adversary = "recipients") -> "Spent":
     return max((_spent(ledger, row, against) for row in rows), key=lambda one: one.epsilon)
 
 
-def spent_by(ledger: Ledger, user: int, against: Adversary = "recipients") -> "Spent":
-    return _spent(ledger, ledger.counts[user], against)
-
-
 def _spent(ledger: Ledger, row: Array, against: Adversary) -> "Spent":
     from foltr.privacy.accounting import epsilon
 
@@ -159,28 +155,6 @@ def dumps(ledger: Ledger) -> str:
         return json.dumps(content, allow_nan=False)
     except ValueError:
         raise PrivacyError("a ledger with a number that is not finite cannot be saved") from None
-
-
-def loads(text: str) -> Ledger:
-    try:
-        content: dict[str, Any] = json.loads(text, parse_constant=_refuse)
-        if content["version"] != VERSION:
-            raise PrivacyError(f"a ledger of version {content['version']!r}; this program reads version {VERSION}")
-        events = tuple(msgspec.convert(event, Event) for event in content["events"])
-        rows = msgspec.convert(content["counts"], list[list[_Count]])
-        whose = msgspec.convert(content["user_has"], list[_Count])
-        if any(len(row) != len(events) for row in rows):
-            raise ValueError(f"rows of counts for {len(events)} events")
-        counts = np.array(rows, np.int32).reshape(len(rows), len(events))[np.array(whose, np.int64)]
-        delta, budget = msgspec.convert((content["delta"], content["budget"]), tuple[float, float | None])
-        check_figures(delta, budget)
-        return Ledger(delta, budget, events, counts)
-    except (ValueError, KeyError, IndexError, TypeError, msgspec.ValidationError) as problem:
-        raise PrivacyError(f"not a ledger of foltr, or damaged: {problem}") from None
-
-
-def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is no number of JSON")
 
 
 # --- closed forms ---------------------------------------------------------------------------------------------------
@@ -244,7 +218,7 @@ def _totals(events: tuple[Event, ...], counts: Array, against: Adversary) -> Arr
 
 
 def _worth(event: Event) -> tuple[float, float, float]:
-    """What one release adds to mu^2, to the pure epsilon and to rho; infinite where doubles cannot say it."""
+    """Contribution of one release to mu^2, to the pure epsilon and to rho; infinite where doubles cannot say it."""
     try:
         if event.mechanism == "gaussian":
             ratio = multiplier(event)

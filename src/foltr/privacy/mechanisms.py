@@ -60,7 +60,7 @@ _ROUNDING = 1e-9  # a tenth of 1,000 is 100 in spite of rounding
 
 
 class ReleaseContext(NamedTuple):
-    """What a mechanism needs to know of a federation to calibrate its noise and to state its event."""
+    """Facts about a federation that a mechanism needs to calibrate its noise and to state its event."""
 
     participants: int  # clients whose messages one release adds up
     releases: int  # that one client may take part in
@@ -267,7 +267,7 @@ UserLevelDP = Gaussian | Laplace
 
 
 def noise_contributors(mechanism: UserLevelDP, context: ReleaseContext) -> int:
-    """How many clients' shares add up to the noise: the honest ones in every sum; one with local privacy."""
+    """Number of clients whose shares add up to the noise: the honest ones in every sum; one with local privacy."""
     if mechanism.trust == "local":
         return 1
     participants, (survivors, colluders) = context.participants, survivors_and_colluders(mechanism, context)
@@ -306,7 +306,7 @@ def _servers_noise(mechanism: Gaussian, event: Event, context: ReleaseContext) -
 
 
 def bit_of(norm: float, clip: float) -> float:
-    """What a client says of its norm for an adaptive clip: within 1/2, beyond it -1/2; 0 of an update that is zero."""
+    """A client's report of its norm for an adaptive clip: within 1/2, beyond it -1/2; 0 of an update that is zero."""
     return 0.0 if norm == 0 else 0.5 if norm <= clip else -0.5
 
 

@@ -1,4 +1,4 @@
-"""What a federation of a given size can honestly promise: the smallest epsilon that leaves something to learn from.
+"""Promises that a federation of a given size can keep: the smallest epsilon that leaves something to learn from.
 
 Adversary: a malicious server with the share `corrupt` of all nodes. Unit: one node. Adjacency: zero-out. The sizes are
 those of `secagg.guarantee`: every sum has at least `min_clients` messages, `honest` of which are of nobody's colluders.
@@ -73,7 +73,7 @@ def check_promised(clients: int, *, parameters: int, delta: float, dropouts: flo
 
 
 def words(one: Promise) -> str:
-    """What is promised, with its adversary."""
+    """A promise, with its adversary."""
     sizes = one.sizes
     said = f"sums of {sizes.min_clients:,} or more ({sizes.honest:,} with the help of {_nodes(sizes.colluders)})"
     if one.usable is None:

@@ -48,7 +48,7 @@ def release(update: Array, *, clip: float, multiplier: float, guarantee: Guarant
 
 
 def event_of(*, clip: float, multiplier: float, guarantee: Guarantee, ring: Ring, parameters: int) -> Event:
-    """What a release will be worth, for the ledger to admit before anything is drawn."""
+    """The event of a release, for the ledger to admit before anything is drawn."""
     if guarantee.honest < 1:
         raise SpecError(f"{guarantee.honest} honest shares of noise in a sum; at least one is needed")
     bound = _steps(clip, ring)

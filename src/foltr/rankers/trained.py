@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 
 from foltr import registry
-from foltr.atomic import write_arrays
 from foltr.errors import InputError, SpecError, StorageError
+from foltr.files import write_arrays
 from foltr.types import Array
 
 

@@ -17,6 +17,7 @@ al., "Secure single-server aggregation with (poly)logarithmic overhead" (CCS 202
     draw, draw_server        both sides of that draw: commit, close, reveal, settle
     groups                   a sum in each of several groups, for aggregators that compare groups
     two_servers, aggregator  sums by two aggregators that do not work together; two_in_process runs them
+    round_keys               what the two sign ahead: the key that shares of a round are sealed for
     ring                     numbers as fixed-point integers modulo a power of two
 
 The server is malicious and works with a stated share of all registered clients; honest clients follow the protocol.

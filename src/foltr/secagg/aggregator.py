@@ -1,12 +1,13 @@
 """One of two aggregators in a round: an immutable state, and functions from a state to the next one and a message.
 
-    accept      opens a client's share; a bad one is refused, and drops its sender only
+    accept      checks that a client's share opens and keeps it sealed; a bad one is refused, and drops its sender only
     listing     signed: whose shares are here, with the digest of what each client signed, and a commitment to a coin
     agree       signed, after the other's listing: the clients that both hold the same contribution of, and the coin
     half        signed, after the other's agreement: the sums of those clients' shares, with this aggregator's noise
 
 A client that only one of the two has, or of which they have different contributions, is struck at both. The coins of
-both give the seed of the groups; they are committed to before either list is known, and opened afterwards.
+both give the seed of the groups; they are committed to before either list is known, and opened afterwards. A coin
+follows from the secret of the round: an aggregator that is started again has the same one.
 
 An aggregator opens one half in a round and none of an earlier round: two halves whose clients differ by one would cost
 that client a second release that its ledger does not know of. `Memory` is the durable part of the state. Whoever calls
@@ -32,12 +33,14 @@ from foltr.secagg.messages import Body
 from foltr.secagg.terms import from_set, to_set
 from foltr.secagg.two_servers import (
     DIGEST,
+    PROTOCOL,
     At,
     Bytes32,
     Half,
     Kind,
     Struct,
     TwoServers,
+    Window,
     box_key,
     box_label,
     checked_part,
@@ -54,18 +57,19 @@ Noise: TypeAlias = Callable[[int], Array]  # so many draws of the full noise, in
 
 
 class Memory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What an aggregator never forgets. Stored before a half leaves."""
+    """Memory of an aggregator, which never forgets. Stored before a half leaves."""
 
     federation: str
     highest: int = 0  # newest round of which a half was opened
     half: bytes = b""  # of that round
+    rankers: tuple[bytes, ...] = ()  # digests of those that have a sum without noise
 
 
 class Secrets(NamedTuple):
-    """An aggregator's private keys."""
+    """An aggregator's private keys in a round."""
 
     identity: Ed25519PrivateKey
-    sealing: bytes
+    sealing: bytes  # X25519, of this round only
 
     def __repr__(self) -> str:
         return "Secrets(...)"
@@ -76,17 +80,24 @@ class Aggregating(HidesSecrets, msgspec.Struct, frozen=True, kw_only=True):
 
     index: int  # 0 gets vectors, 1 gets seeds
     secrets: Secrets
-    setup: TwoServers
-    round: int
+    window: Window
     context: bytes
     coin: bytes  # secret until `agree`
-    shares: dict[int, Array] = {}  # by client, [P] of the ring
+    sealed: dict[int, tuple[bytes, bytes]] = {}  # by client: its ephemeral key and its share as it came
     digests: dict[int, bytes] = {}  # of what each client signed
     listing: bytes = b""  # own, signed: no share is accepted any more
     members: bytes = b""  # the clients that both have, as a set
     other_commitment: bytes = b""  # to the other's coin
 
     shown: ClassVar[tuple[str, ...]] = ("index", "round")
+
+    @property
+    def round(self) -> int:
+        return self.window.round
+
+    @property
+    def setup(self) -> TwoServers:
+        return self.window.setup
 
 
 class Listing(Body, frozen=True):
@@ -100,22 +111,23 @@ class Agreement(Body, frozen=True):
     coin: Bytes32
 
 
-def begin(index: int, secrets: Secrets, memory: Memory, *, setup: TwoServers, round: int, ranker: bytes) -> Aggregating:
+def begin(index: int, secrets: Secrets, memory: Memory, *, window: Window) -> Aggregating:
     """An aggregator at the beginning of a round that is newer than all whose sums it opened."""
-    own = setup.aggregators[index]
+    setup = window.setup
     public = (secrets.identity.public_key().public_bytes_raw(), crypto.public_of(crypto.agreement_key(secrets.sealing)))
-    if public != own:
+    if public != (setup.operators[index], window.keys[index]):
         raise SpecError(f"these are not the keys of aggregator {index} that the federation agreed on")
     if memory.federation != setup.terms.federation:
         raise SpecError(f"the memory of federation {memory.federation!r}, not of {setup.terms.federation!r}")
-    _is_new(memory, round, index)
-    return Aggregating(index=index, secrets=secrets, setup=setup, round=round,
-                       context=context(setup, round, ranker), coin=crypto.new_secret())  # fmt: skip
+    require_new(memory, window.round, index)
+    now = context(window)
+    coin = crypto.hkdf(secrets.sealing, info=label(PROTOCOL, "coin", now, index))
+    return Aggregating(index=index, secrets=secrets, window=window, context=now, coin=coin)
 
 
 def accept(state: Aggregating, client: int, part: bytes) -> Aggregating:
     """With the share of one more client; one that is not valid raises and leaves the state as it is."""
-    return _with(state, {client: _opened(state, client, part)})
+    return _with(state, {client: _checked(state, client, part)})
 
 
 def accept_all(state: Aggregating, contributions: Mapping[int, bytes]) -> tuple[Aggregating, dict[int, str]]:
@@ -123,21 +135,22 @@ def accept_all(state: Aggregating, contributions: Mapping[int, bytes]) -> tuple[
     found, refused = {}, {}
     for client, part in contributions.items():
         try:
-            found[client] = _opened(state, client, part)
+            found[client] = _checked(state, client, part)
         except SecureAggregationError as problem:
             refused[client] = str(problem)
     return _with(state, found), refused
 
 
-def _with(state: Aggregating, found: Mapping[int, tuple[Array, bytes]]) -> Aggregating:
+def _with(state: Aggregating, found: Mapping[int, tuple[bytes, bytes, bytes]]) -> Aggregating:
     return msgspec.structs.replace(
         state,
-        shares=state.shares | {client: share for client, (share, _) in found.items()},
-        digests=state.digests | {client: digest for client, (_, digest) in found.items()},
+        sealed=state.sealed | {client: (ephemeral, sealed) for client, (ephemeral, sealed, _) in found.items()},
+        digests=state.digests | {client: digest for client, (_, _, digest) in found.items()},
     )
 
 
-def _opened(state: Aggregating, client: int, part: bytes) -> tuple[Array, bytes]:
+def _checked(state: Aggregating, client: int, part: bytes) -> tuple[bytes, bytes, bytes]:
+    """The ephemeral key, the sealed share and the digest of a part whose share can be opened."""
     if state.listing:
         raise SecureAggregationError(f"contribution of client {client}: the list of round {state.round} is closed")
     claim, digest, sealed = checked_part(
@@ -145,18 +158,24 @@ def _opened(state: Aggregating, client: int, part: bytes) -> tuple[Array, bytes]
     )
     if state.digests.get(client, digest) != digest:
         raise SecureAggregationError(f"client {client} sent two different contributions in round {state.round}")
-    key = box_key(
-        crypto.agree(crypto.agreement_key(state.secrets.sealing), claim.ephemeral), state.context, client, state.index,
-        claim.ephemeral, state.setup.aggregators[state.index],
-    )  # fmt: skip
-    return _share(state, client, crypto.decrypt(key, sealed, box_label(state.context, client))), digest
+    _opened(state, client, claim.ephemeral, sealed)
+    return claim.ephemeral, sealed, digest
 
 
-def _share(state: Aggregating, client: int, plain: bytes) -> Array:
-    terms = state.setup.terms
+def _opened(state: Aggregating, client: int, ephemeral: bytes, sealed: bytes) -> bytes:
+    """A share in the clear, of the length that it must have; it is kept nowhere."""
+    shared = crypto.agree(crypto.agreement_key(state.secrets.sealing), ephemeral)
+    key = box_key(shared, state.context, client, state.index, ephemeral, state.window.keys[state.index])
+    plain, terms = crypto.decrypt(key, sealed, box_label(state.context, client)), state.setup.terms
     expected = crypto.SECRET if state.index else terms.length * terms.bits // 8
     if len(plain) != expected:
         raise SecureAggregationError(f"client {client} sealed a share of {len(plain)} bytes, expected {expected}")
+    return plain
+
+
+def share(state: Aggregating, client: int) -> Array:
+    """A client's share, [P] of the ring: opened anew at every call."""
+    plain, terms = _opened(state, client, *state.sealed[client]), state.setup.terms
     if state.index:
         return crypto.self_mask(plain, terms.length, terms.bits)
     return np.frombuffer(plain, ring.dtype(terms.bits))
@@ -193,9 +212,14 @@ def half(state: Aggregating, other: bytes, memory: Memory, noise: Noise | None) 
 
     `noise` is required exactly where the terms have a noise_multiplier.
     """
-    _is_new(memory, state.round, state.index)
+    require_new(memory, state.round, state.index)
     if not state.members:
         raise SecureAggregationError("there is no half before both aggregators agreed on the clients")
+    if not state.setup.terms.noise_multiplier and state.window.ranker in memory.rankers:
+        raise SecureAggregationError(
+            f"aggregator {state.index} has opened a sum for this ranker; without noise a second one would show the "
+            f"difference of the two, so round {state.round} has no sum"
+        )
     body = _receive(state, "agreement", other, Agreement)
     if body.members != state.members:
         raise SecureAggregationError(
@@ -208,13 +232,14 @@ def half(state: Aggregating, other: bytes, memory: Memory, noise: Noise | None) 
     totals = _summed(state, seed)
     totals = totals + _drawn(state, noise, totals.size).astype(totals.dtype).reshape(totals.shape)  # wraps: the ring
     message = _send(state, "half", Half(state.members, seed, totals.tobytes()))
-    return Memory(memory.federation, state.round, message), message
+    rankers = memory.rankers if noise is not None else (*memory.rankers, state.window.ranker)
+    return Memory(memory.federation, state.round, message, rankers), message
 
 
 def _summed(state: Aggregating, seed: bytes) -> Array:
     """[groups, P]"""
     sums = [
-        np.sum([state.shares[client] for client in group], axis=0, dtype=ring.dtype(state.setup.terms.bits))
+        np.sum([share(state, client) for client in group], axis=0, dtype=ring.dtype(state.setup.terms.bits))
         for group in groups_of(state.members, seed, state.setup)
     ]
     return np.stack(sums)
@@ -244,7 +269,8 @@ def _commitment(context: bytes, index: int, coin: bytes) -> bytes:
     return sha256(label(context, "coin", index, coin)).digest()
 
 
-def _is_new(memory: Memory, round: int, index: int) -> None:
+def require_new(memory: Memory, round: int, index: int) -> None:
+    """Refuses a round that is not newer than the newest one whose half was opened."""
     if round <= memory.highest:
         raise SecureAggregationError(
             f"aggregator {index} has opened its half of round {memory.highest}; a sum of round {round} is refused"
@@ -265,5 +291,5 @@ def _send(state: Aggregating, kind: Kind, body: Body) -> bytes:
 
 def _receive(state: Aggregating, kind: Kind, data: bytes, body: type[Struct]) -> Struct:
     other = 1 - state.index
-    signer, limit = state.setup.aggregators[other].identity, max_listing(state.setup)
+    signer, limit = state.setup.operators[other], max_listing(state.setup)
     return verified(data, At(state.context, state.round, kind, other), signer, body, limit=limit)

@@ -17,7 +17,7 @@ from foltr.secagg.terms import Registry, set_of, to_set
 
 
 class Claim(NamedTuple):
-    """What is signed, where, and by whom."""
+    """Statements that are signed, where, and by whom."""
 
     what: str  # in words
     digest: bytes

@@ -46,7 +46,7 @@ class Receiver(Protocol):
 
 class Transport(Receiver, Protocol):
     def send(self, requests: Mapping[int, bytes]) -> None:
-        """Hands over one request for each client; waits for nobody to read it."""
+        """Hands over one request for each client; waits for nobody to read it. Replies of other clients stay."""
 
 
 def collect(
@@ -84,7 +84,7 @@ def conduct(
     most_bytes: int,
     clock: Clock = time.monotonic,
 ) -> Result:
-    """What the server's side returns. `seconds`: `Terms.stage_seconds`, `most_bytes`: `terms.most_bytes`, of a draw
+    """Result of the server's side. `seconds`: `Terms.stage_seconds`, `most_bytes`: `terms.most_bytes`, of a draw
     `draw.most_bytes`."""
     requests = next(server)
     while True:
@@ -108,7 +108,7 @@ def _replies_to(requests: Requests) -> Fits:
 def contributions(
     transport: Receiver, *, setup: TwoServers, round: int, clock: Clock = time.monotonic
 ) -> dict[int, bytes]:
-    """What the clients of a federation with two aggregators sent before the deadline. Nobody is asked, so whoever
+    """Contributions that clients sent before the deadline, with two aggregators. Nobody is asked, so whoever
     sends nothing is not named."""
     return collect(
         transport,

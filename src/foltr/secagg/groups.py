@@ -53,7 +53,7 @@ def assign(seed: bytes, clients: Iterable[int], groups: int) -> tuple[tuple[int,
 
 
 def group_guarantee(registered: int, groups: int, *, dropouts: float, corrupt: float, failure: float) -> Guarantee:
-    """What every client of every group may count on, except with probability `failure`; refused where it is nothing."""
+    """The guarantee of every client of every group, except with probability `failure`; refused where there is none."""
     size, largest, whole = registered // groups, -(-registered // groups), colluders_among(registered, corrupt)
     colluders = max(1, most_drawn(registered, whole, largest, Fraction(failure) / (groups * results(registered))))
     try:

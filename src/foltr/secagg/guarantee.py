@@ -1,4 +1,4 @@
-"""How many honest vectors are in every sum that a client lets the server open, from public numbers alone.
+"""Number of honest vectors in every sum that a client lets the server open, from public numbers alone.
 
 The server is malicious and works with up to the share `corrupt` of ALL registered clients, wherever they are asked.
 A cohort is the whole registry up to `LARGEST_COHORT` clients; above that, the two halves of the registry alternate and

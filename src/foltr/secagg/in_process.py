@@ -52,7 +52,7 @@ def secure_sum(
 def measured_sum(
     rows: Array, *, bits: Literal[32, 64] = 64, fraction: int = 32, dropped: Collection[int] = (), round: int = 1
 ) -> MeasuredSum:
-    """The same, with the bytes of all messages."""
+    """Runs `secure_sum` and counts the bytes of all messages."""
     clients, lost = len(rows), set(dropped)
     if not FEWEST <= clients <= MAX_CLIENTS:
         raise SecureAggregationError(
@@ -105,7 +105,7 @@ def run_in_memory(
     drop: Mapping[Stage, Collection[int]] | None = None,
     mutate: Mutation | None = None,
 ) -> Result:
-    """What the server's side returns. A client in `drop` is silent from that stage on, and so is one that refuses a
+    """Result of the server's side. A client in `drop` is silent from that stage on, and so is one that refuses a
     request; `mutate` changes messages. Nobody is late: whoever can answer has answered when the server looks."""
     transport = _InMemory(dict(clients), drop or {}, mutate or _unchanged)
     most_bytes = max(one.most_bytes for one in clients.values())

@@ -43,7 +43,7 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
 
 
 class Body(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What a stage carries."""
+    """Content of the messages of a stage."""
 
 
 class Start(Body, frozen=True):
@@ -217,7 +217,7 @@ def vouches(signature: bytes, at: Address, signer: bytes, body: Body) -> bool:
 
 
 class Header(NamedTuple):
-    """What a message claims to be."""
+    """The kind that a message claims to be."""
 
     version: int
     round: int

@@ -1,4 +1,4 @@
-"""What the server sends and receives: signed requests, and replies that are counted and verified.
+"""Requests that the server signs and sends, and replies that it counts and verifies.
 
 Only those are heard who were asked. A client whose reply is absent has dropped out; one whose reply is invalid is
 dropped, with the reason.

@@ -1,4 +1,4 @@
-"""What a client decides about a request: one function for each check, over numbers and sets, without cryptography.
+"""Decisions of a client about a request: one function for each check, over numbers and sets, without cryptography.
 
 `client` computes the arguments (which signatures hold, which shares open, which root a path leads to) and refuses the
 request where a function says False. A model of the protocol calls the same functions, so that what is checked is what

@@ -1,4 +1,4 @@
-"""What server and clients agree on before any round: terms, registry, and what follows from both.
+"""Agreements of server and clients before any round: terms, registry, and what follows from both.
 
 Terms are the parameters of the sum and of the noise in it, a registry holds the identities. A client never takes these
 from a request: a server that could set the threshold could read every vector. The smallest sum, the threshold and the
@@ -30,12 +30,13 @@ from foltr.types import Array
 PROTOCOL = "foltr-secagg"
 VERSION = 4
 _NEIGHBOUR_BYTES = 160  # the longest entry is a signed pair of keys
-_DAY = 86_400  # seconds
+_LONGEST_STAGE = 7 * 86_400  # seconds
+TAIL = 9.0  # standard deviations of noise that a sum may reach: exceeded once in 10^18 numbers
 Share = Annotated[float, msgspec.Meta(ge=0, lt=1)]
 
 
 class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The same for all clients of a federation."""
+    """Parameters that all clients of a federation share."""
 
     federation: str  # random: `new_federation`
     length: int  # numbers in a vector
@@ -48,7 +49,8 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     failure: Share = 2**-80  # probability that one try of a graph or certificate lets fewer be summed than promised
     stall: Share = 2**-20  # probability of no sum within the tolerated dropouts
     cohort: int = 0  # clients that a round asks; 0: all, or halves by turns of more than 1,000
-    stage_seconds: float = 120.0  # the server waits so long for the replies of a stage
+    stage_seconds: float = 120.0  # the server waits so long for the replies of a stage; the window with two operators
+    quorum: Share = 0.0  # of the registry, in a sum of two operators; 0: all but `dropouts`
 
     def __post_init__(self) -> None:
         if len(self.federation) != 32 or not set(self.federation) <= set("0123456789abcdef"):
@@ -63,8 +65,8 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise SpecError(f"clip={self.clip}, noise_multiplier={self.noise_multiplier}; use finite numbers, clip > 0")
         if not 0 < self.failure < 1 or not 0 < self.stall < 1:
             raise SpecError(f"failure={self.failure}, stall={self.stall}; use probabilities between 0 and 1")
-        if not 1 <= self.stage_seconds <= _DAY:
-            raise SpecError(f"stage_seconds={self.stage_seconds}; use 1 second to {_DAY}, a day")
+        if not 1 <= self.stage_seconds <= _LONGEST_STAGE:
+            raise SpecError(f"stage_seconds={self.stage_seconds}; use 1 second to {_LONGEST_STAGE}, seven days")
         for name, kind in Terms.__annotations__.items():
             if kind in (float, Share):  # a clip of 1 is a clip of 1.0, and -0.0 is 0.0: one encoding, one context
                 msgspec.structs.force_setattr(self, name, float(getattr(self, name)) + 0.0)
@@ -121,6 +123,13 @@ def guaranteed(terms: Terms, known: Registry) -> Guarantee:
     return sizes
 
 
+def largest_norm(terms: Terms, sizes: Guarantee, clients: int) -> float:
+    """What the L2 norm of an honest sum of so many vectors with their shares of noise does not exceed, but once in
+    10^17 sums: each share has the variance of the whole noise over the guaranteed honest ones."""
+    noise = terms.noise_multiplier * math.sqrt(clients / max(1, sizes.honest)) * (math.sqrt(terms.length) + TAIL)
+    return terms.clip * (clients + noise)
+
+
 def is_by_lot(terms: Terms, known: Registry) -> bool:
     """Whether the cohort of a round is drawn (`secagg.lot.draw`) before it begins."""
     registered = len(known.clients)
@@ -137,14 +146,14 @@ def shape_of(terms: Terms, sizes: Guarantee, members: int) -> GraphShape:
 
 
 class Drawn(NamedTuple):
-    """What a draw gives to those who took part in it."""
+    """Result of a draw, for those who took part in it."""
 
     seed: bytes  # 32 bytes that nobody chose
     cohort: frozenset[int]
 
 
 def cohort_of(terms: Terms, known: Registry, round: int, drawn: Drawn | None = None) -> frozenset[int]:
-    """Who is asked in a round: by turns, or as it was drawn."""
+    """Clients that are asked in a round: by turns, or as it was drawn."""
     if is_by_lot(terms, known) != (drawn is not None):
         raise SpecError(
             "the cohorts of this federation are drawn by lot; take part in the draw of the round first"
@@ -162,6 +171,13 @@ def most_bytes(terms: Terms, sizes: Guarantee, registered: int) -> int:
     return 4096 + registered + terms.length * terms.bits // 8 + _NEIGHBOUR_BYTES * degree + certificate
 
 
+def encoded(terms: Terms) -> bytes:
+    """Terms in a context. A quorum of 0 is left out: rounds that were stored before there were quorums go on."""
+    return msgspec.msgpack.encode(
+        {name: getattr(terms, name) for name in Terms.__struct_fields__ if name != "quorum" or terms.quorum}
+    )
+
+
 def context(terms: Terms, known: Registry, round: int, ranker: bytes, seed: bytes = b"") -> bytes:
     """Goes into every key and every signature: a message is valid in one round, under one set of terms, one registry,
     one ranker and one draw. `ranker`: the SHA-256 digest of the round's ranker; `seed`: of the draw. 32 bytes"""
@@ -170,7 +186,7 @@ def context(terms: Terms, known: Registry, round: int, ranker: bytes, seed: byte
     if not 0 <= round < 2**63:
         raise SpecError(f"round={round}; use numbers from 0")
     sizes = guaranteed(terms, known)
-    parts = (msgspec.msgpack.encode(terms), known.digest, *sizes, round, ranker, seed)
+    parts = (encoded(terms), known.digest, *sizes, round, ranker, seed)
     return sha256(label(PROTOCOL, VERSION, terms.federation, *parts)).digest()
 
 
@@ -182,7 +198,7 @@ def to_set(clients: Iterable[int], known: Registry) -> bytes:
 
 
 def from_set(bits: bytes, known: Registry) -> Array:
-    """Who of the registry is in a set, [registry] bool; refuses an invalid encoding."""
+    """Membership of a set, [registry] bool; refuses an invalid encoding."""
     size = len(known.clients)
     flags = np.unpackbits(np.frombuffer(bits, np.uint8)).astype(bool)
     if len(bits) != (size + 7) // 8 or flags[size:].any():

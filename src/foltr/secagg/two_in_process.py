@@ -19,7 +19,7 @@ from foltr.secagg.deadlines import contributions as collected
 from foltr.secagg.guarantee import FEWEST
 from foltr.secagg.ring import Ring, decode, encode, largest
 from foltr.secagg.terms import Terms, new_federation, registry
-from foltr.secagg.two_servers import Aggregator, GroupSums, TwoServers, combine, contribute, parts, two_servers
+from foltr.secagg.two_servers import GroupSums, Pair, Window, combine, contribute, parts, two_servers
 from foltr.types import Array
 
 _NO_RANKER = bytes(32)  # the rows are no updates of a model
@@ -41,31 +41,41 @@ class Round(NamedTuple):
     refused: tuple[dict[int, str], dict[int, str]]  # by each aggregator: clients, and what is wrong with their parts
 
 
-def new_aggregator() -> tuple[Aggregator, Secrets]:
-    """An operator's public and private keys."""
-    secrets = Secrets(crypto.new_identity(), crypto.new_secret())
-    public = crypto.public_of(crypto.agreement_key(secrets.sealing))
-    return Aggregator(secrets.identity.public_key().public_bytes_raw(), public), secrets
+def new_secrets() -> tuple[Secrets, Secrets]:
+    """Fresh identities of two operators, with keys for one round."""
+    return Secrets(crypto.new_identity(), crypto.new_secret()), Secrets(crypto.new_identity(), crypto.new_secret())
+
+
+def identities_of(secrets: tuple[Secrets, Secrets]) -> Pair:
+    first, second = (one.identity.public_key().public_bytes_raw() for one in secrets)
+    return first, second
+
+
+def keys_of(secrets: tuple[Secrets, Secrets]) -> Pair:
+    """The public keys of the round."""
+    first, second = (crypto.public_of(crypto.agreement_key(one.sealing)) for one in secrets)
+    return first, second
 
 
 def run_round(
-    contributions: Mapping[int, bytes], secrets: tuple[Secrets, Secrets], *, setup: TwoServers, round: int,
-    ranker: bytes, memories: tuple[Memory, Memory] | None = None, noise: Noise | None = None,
+    contributions: Mapping[int, bytes], secrets: tuple[Secrets, Secrets], *, window: Window,
+    memories: tuple[Memory, Memory] | None = None, noise: Noise | None = None,
 ) -> Round:  # fmt: skip
     """The round of two honest aggregators; a contribution that no relay can divide is left out."""
+    setup = window.setup
     arrived = _Arrived(deque(contributions.items()))
     before = memories or (Memory(setup.terms.federation), Memory(setup.terms.federation))
     inboxes: tuple[dict[int, bytes], dict[int, bytes]] = ({}, {})
     unreadable = {}
-    for client, message in collected(arrived, setup=setup, round=round, clock=_no_time).items():
+    for client, message in collected(arrived, setup=setup, round=window.round, clock=_no_time).items():
         try:
             inboxes[0][client], inboxes[1][client] = parts(message, setup=setup)
         except SecureAggregationError as problem:
             unreadable[client] = str(problem)
-    begun = [begin(index, secrets[index], before[index], setup=setup, round=round, ranker=ranker) for index in (0, 1)]
+    begun = [begin(index, secrets[index], before[index], window=window) for index in (0, 1)]
     agreed = agree_on_clients((begun[0], begun[1]), inboxes)
     halves = [half(agreed.states[index], agreed.messages[1 - index], before[index], noise) for index in (0, 1)]
-    sums = combine((halves[0][1], halves[1][1]), setup=setup, round=round, ranker=ranker)
+    sums = combine((halves[0][1], halves[1][1]), window=window)
     first, second = agreed.refused
     return Round(sums, (halves[0][0], halves[1][0]), (unreadable | first, unreadable | second))
 
@@ -120,11 +130,12 @@ def _run(rows: Array, ring: Ring, lost: set[int]) -> Round:
     )
     terms = Terms(new_federation(), length, ring.bits, ring.fraction, clip=bound / 2,
                   dropouts=max(_DROPOUTS, len(lost) / clients))  # fmt: skip
-    (first, one), (second, other) = new_aggregator(), new_aggregator()
-    setup = two_servers(terms, known, (first, second))
+    secrets = new_secrets()
+    setup = two_servers(terms, known, identities_of(secrets))
+    window = Window(setup, 1, _NO_RANKER, keys_of(secrets))
     vectors = encode(rows, ring)
     sent = {
-        client: contribute(vectors[client], client, identities[client], setup=setup, round=1, ranker=_NO_RANKER)
+        client: contribute(vectors[client], client, identities[client], window=window)
         for client in range(clients) if client not in lost
     }  # fmt: skip
-    return run_round(sent, (one, other), setup=setup, round=1, ranker=_NO_RANKER)
+    return run_round(sent, secrets, window=window)

@@ -8,9 +8,9 @@ scalable computation of aggregate statistics" (NSDI 2017), section 3. A client s
 seals `first` for aggregator 0 and `seed` (32 bytes) for aggregator 1, signs the digests of both and sends once. Each
 share for itself is uniform, whatever x is. `aggregator` has the other side, `combine` adds up the two halves.
 
-A share is sealed under an ephemeral X25519 key, HKDF-SHA256 and ChaCha20-Poly1305. Key and associated data name the
-context, the client and the aggregator: a share is valid for one client in one round of one federation, and nobody can
-send a copy of it as his own.
+A share is sealed under an ephemeral X25519 key, HKDF-SHA256 and ChaCha20-Poly1305, for a key that the aggregator has
+for this round only and erases afterwards (`round_keys`). Key and associated data name the context, the client and the
+aggregator: a share is valid for one client in one round of one federation, and nobody can send a copy of it as his own.
 
 What is hidden from whom: one aggregator, together with the network and any clients, sees a sum that carries the full
 noise of the other one. Both aggregators together see everything. Neither the sum nor a vector is checked: a client
@@ -35,14 +35,13 @@ from foltr.secagg.groups import assign
 from foltr.secagg.guarantee import FEWEST
 from foltr.secagg.messages import Body
 from foltr.secagg.ring import Ring
-from foltr.secagg.terms import Registry, Terms, from_set
+from foltr.secagg.terms import TAIL, Registry, Terms, encoded, from_set
 from foltr.types import Array
 
 PROTOCOL = "foltr-two-servers"
-VERSION = 2
+VERSION = 3
 DIGEST = 32
 _OVERHEAD = 512  # bytes of a message beside its vectors, digests and sets: keys, tags, signature, numbers
-_TAIL = 9.0  # standard deviations of noise that a sum may reach: exceeded once in 10^18 numbers
 _AGGREGATORS = 2
 _ROUNDING = 1e-9  # a tenth of 1,000 is 100 in spite of rounding
 Struct = TypeVar("Struct", bound=msgspec.Struct)
@@ -50,32 +49,34 @@ Kind = Literal["contribution", "listing", "agreement", "half"]
 Bytes32 = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 
 
-class Aggregator(NamedTuple):
-    """Public keys of an operator; their owner may be a node of the federation."""
-
-    identity: bytes  # Ed25519
-    sealing: bytes  # X25519
+Pair: TypeAlias = tuple[bytes, bytes]  # of aggregator 0 and aggregator 1
 
 
 class TwoServers(NamedTuple):
-    """What clients and aggregators agree on before any round; nobody takes it from a message. See `two_servers`."""
+    """Agreement of clients and aggregators before any round; nobody takes it from a message. See `two_servers`."""
 
     terms: Terms
     registry: Registry
-    aggregators: tuple[Aggregator, Aggregator]
+    operators: Pair  # Ed25519 identities of the aggregators, compared over another channel than the coordinator's
     groups: int  # sums of a round, each of other clients
 
 
-Pair: TypeAlias = tuple[Aggregator, Aggregator]
+class Window(NamedTuple):
+    """One round, as it was announced."""
+
+    setup: TwoServers
+    round: int
+    ranker: bytes  # digest of the ranker that the round begins with
+    keys: Pair  # X25519 keys of the aggregators for this round and no other
 
 
-def two_servers(terms: Terms, registry: Registry, aggregators: Pair, *, groups: int = 1) -> TwoServers:
+def two_servers(terms: Terms, registry: Registry, operators: Pair, *, groups: int = 1) -> TwoServers:
     """Refuses one operator in two places, groups in which nobody hides, and sums that do not fit the ring."""
-    first, second = aggregators
-    if first.identity == second.identity or first.sealing == second.sealing:
+    first, second = operators
+    if first == second:
         raise SpecError("both aggregators have the same key; two servers need two operators with keys of their own")
-    if not all(crypto.is_identity(one.identity) and crypto.usable(one.sealing) for one in aggregators):
-        raise SpecError("an aggregator's public keys are 32 bytes each, Ed25519 and X25519, and not of small order")
+    if not all(crypto.is_identity(identity) for identity in operators):
+        raise SpecError("an aggregator's identity is an Ed25519 public key of 32 bytes that is not of small order")
     if terms.cohort:
         raise SpecError(f"cohort={terms.cohort}; with two servers every client sends once, leave it out")
     setup = TwoServers(terms, registry, (first, second), groups)
@@ -93,31 +94,40 @@ def two_servers(terms: Terms, registry: Registry, aggregators: Pair, *, groups: 
 def min_clients(setup: TwoServers) -> int:
     """Fewest clients whose sum an aggregator opens its half of. The share of corrupt ones does not count: noise is full
     whoever sends."""
-    clients = len(setup.registry.clients)
-    return max(FEWEST, clients - math.ceil(setup.terms.dropouts * clients - _ROUNDING))
+    return fewest_of(len(setup.registry.clients), setup.terms)
+
+
+def fewest_of(clients: int, terms: Terms) -> int:
+    """Fewest clients in a sum of a registry of this size: the quorum, or all but the dropouts."""
+    if terms.quorum:
+        return max(FEWEST, math.ceil(terms.quorum * clients - _ROUNDING))
+    return max(FEWEST, clients - math.ceil(terms.dropouts * clients - _ROUNDING))
 
 
 def largest_sum(setup: TwoServers, clients: int) -> float:
-    """What a number of an honest sum with both noises does not exceed."""
+    """Bound on a number of an honest sum with both noises."""
     terms = setup.terms
-    return terms.clip * (clients + _TAIL * _AGGREGATORS**0.5 * terms.noise_multiplier)
+    return terms.clip * (clients + TAIL * _AGGREGATORS**0.5 * terms.noise_multiplier)
 
 
 def largest_norm(setup: TwoServers, clients: int) -> float:
-    """What the L2 norm of an honest sum with both noises does not exceed, but once in 10^17 sums."""
+    """Bound on the L2 norm of an honest sum with both noises, exceeded once in 10^17 sums."""
     terms = setup.terms
-    noise = _AGGREGATORS**0.5 * terms.noise_multiplier * (terms.length**0.5 + _TAIL)
+    noise = _AGGREGATORS**0.5 * terms.noise_multiplier * (terms.length**0.5 + TAIL)
     return terms.clip * (clients + noise)
 
 
-def context(setup: TwoServers, round: int, ranker: bytes) -> bytes:
-    """Goes into every key and every signature. `ranker`: digest of the round's ranker. 32 bytes"""
+def context(window: Window) -> bytes:
+    """Goes into every key and every signature of a round. 32 bytes"""
+    setup, round, ranker, keys = window
     if round < 1 or len(ranker) != DIGEST:
         raise SpecError(f"round {round} of a ranker with a digest of {len(ranker)} bytes; use rounds from 1, 32 bytes")
-    keys = [key for one in setup.aggregators for key in one]
+    if keys[0] == keys[1] or not all(crypto.usable(key) for key in keys):
+        raise SpecError("the aggregators' keys of a round are two X25519 public keys of 32 bytes, not of small order")
     sizes = (len(setup.registry.clients), min_clients(setup), setup.groups)
-    terms = msgspec.msgpack.encode(setup.terms)
-    return sha256(label(PROTOCOL, VERSION, terms, setup.registry.digest, *sizes, *keys, round, ranker)).digest()
+    terms = encoded(setup.terms)
+    parts = (*sizes, *setup.operators, *keys, round, ranker)
+    return sha256(label(PROTOCOL, VERSION, terms, setup.registry.digest, *parts)).digest()
 
 
 # --- signed messages ------------------------------------------------------------------------------------------------
@@ -133,7 +143,7 @@ class Signed(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
 
 
 class Claim(Body, frozen=True):
-    """What a client signs: the key that both shares are sealed under, and the digests of the sealed shares."""
+    """Statement that a client signs: the key that both shares are sealed under, and digests of the sealed shares."""
 
     ephemeral: Bytes32
     first: Bytes32
@@ -149,7 +159,7 @@ class Contribution(Body, frozen=True):
 
 
 class Part(Body, frozen=True):
-    """What one aggregator needs of a contribution."""
+    """Part of a contribution for one aggregator."""
 
     claim: bytes  # signed
     sealed: bytes
@@ -211,31 +221,29 @@ def _named(at: At) -> str:
 # --- the client -----------------------------------------------------------------------------------------------------
 
 
-def contribute(
-    vector: Array, client: int, identity: Ed25519PrivateKey, *, setup: TwoServers, round: int, ranker: bytes
-) -> bytes:
+def contribute(vector: Array, client: int, identity: Ed25519PrivateKey, *, window: Window) -> bytes:
     """A client's message of a round; `vector` is clipped and encoded. Sent once: asked again, the same bytes go out."""
-    terms = setup.terms
+    setup, terms = window.setup, window.setup.terms
     if vector.shape != (terms.length,) or vector.dtype != ring.dtype(terms.bits):
         raise SpecError(f"a vector of {vector.shape} {vector.dtype}; use {terms.length} values of {terms.bits} bits")
     if setup.registry.keys.get(client) != identity.public_key().public_bytes_raw():
         raise SpecError(f"client {client} is not in the registry with this identity; register its public key first")
     seed, ephemeral = crypto.new_secret(), crypto.agreement_key(crypto.new_secret())
     first = vector - crypto.self_mask(seed, terms.length, terms.bits)
-    now, public = context(setup, round, ranker), crypto.public_of(ephemeral)
+    now, public = context(window), crypto.public_of(ephemeral)
     sealed = [
         crypto.encrypt(
-            box_key(crypto.agree(ephemeral, to.sealing), now, client, index, public, to), share, box_label(now, client)
+            box_key(crypto.agree(ephemeral, key), now, client, index, public, key), share, box_label(now, client)
         )
-        for index, (to, share) in enumerate(zip(setup.aggregators, (first.tobytes(), seed), strict=True))
+        for index, (key, share) in enumerate(zip(window.keys, (first.tobytes(), seed), strict=True))
     ]
-    claim = sign(identity, At(now, round, "contribution", client), Claim(public, *map(_digest, sealed)))
+    claim = sign(identity, At(now, window.round, "contribution", client), Claim(public, *map(_digest, sealed)))
     return msgspec.msgpack.encode(Contribution(claim, *sealed))
 
 
-def box_key(shared: bytes, context: bytes, client: int, index: int, ephemeral: bytes, aggregator: Aggregator) -> bytes:
-    """The key of one sealed share; `index` is the aggregator's."""
-    return crypto.hkdf(shared, info=label(PROTOCOL, "share", context, client, index, ephemeral, aggregator.sealing))
+def box_key(shared: bytes, context: bytes, client: int, index: int, ephemeral: bytes, key: bytes) -> bytes:
+    """The key of one sealed share; `index` and `key` are the aggregator's."""
+    return crypto.hkdf(shared, info=label(PROTOCOL, "share", context, client, index, ephemeral, key))
 
 
 def box_label(context: bytes, client: int) -> bytes:
@@ -244,7 +252,7 @@ def box_label(context: bytes, client: int) -> bytes:
 
 
 def parts(message: bytes, *, setup: TwoServers) -> tuple[bytes, bytes]:
-    """What a relay without keys passes on to aggregator 0 and to aggregator 1."""
+    """Parts that a relay without keys passes on to aggregator 0 and to aggregator 1."""
     found = decoded(message, Contribution, limit=max_contribution(setup), what="contribution")
     return (
         msgspec.msgpack.encode(Part(found.claim, found.first)),
@@ -294,21 +302,23 @@ class GroupSums(NamedTuple):
     beyond: Array  # [groups] bool, a sum that honest clients and aggregators cannot have: somebody lied
 
 
-def combine(halves: tuple[bytes, bytes], *, setup: TwoServers, round: int, ranker: bytes) -> GroupSums:
+def combine(halves: Pair, *, window: Window) -> GroupSums:
     """The sums of all groups from the aggregators' signed halves; both must have added the shares of the same clients.
 
     Anybody who holds the registry can check and add them up.
     """
-    terms, now = setup.terms, context(setup, round, ranker)
+    setup, now = window.setup, context(window)
     first, second = (
-        verified(data, At(now, round, "half", index), one.identity, Half, limit=max_half(setup))
-        for index, (data, one) in enumerate(zip(halves, setup.aggregators, strict=True))
+        verified(data, At(now, window.round, "half", index), signer, Half, limit=max_half(setup))
+        for index, (data, signer) in enumerate(zip(halves, setup.operators, strict=True))
     )
     if (first.members, first.seed) != (second.members, second.seed):
         raise SecureAggregationError("the aggregators did not add up the shares of the same clients; no sum")
     total = _totals(first, setup) + _totals(second, setup)  # [groups, P]
     members = groups_of(first.members, first.seed, setup)
-    norms = np.linalg.norm(ring.decode(total, Ring(len(setup.registry.clients), terms.bits, terms.fraction)), axis=1)
+    norms = np.linalg.norm(
+        ring.decode(total, Ring(len(setup.registry.clients), setup.terms.bits, setup.terms.fraction)), axis=1
+    )
     return GroupSums(total, members, norms > [largest_norm(setup, len(group)) for group in members])
 
 

@@ -56,7 +56,7 @@ def unmasked(opened: Opened) -> Array:
 
 
 def _left_behind(opened: Opened, owner: int, secret: bytes) -> Array:
-    """What a client would have added against the masks that its surviving neighbours have with it. [P]"""
+    """[P] the masks that a client shares with its surviving neighbours, with the sign that it would have added."""
     keys = {other: opened.keys[other].mask for other in _masked_with(opened, owner)}
     terms = opened.terms
     return crypto.pairwise_mask(secret, owner, keys, length=terms.length, bits=terms.bits, context=opened.context)

@@ -1,24 +1,35 @@
-"""What every asker may still learn of an owner, and which questions it has asked; stored before an answer leaves.
+"""Allowances: entries that every asker may still learn, and its questions so far; stored before an answer leaves.
 
 The unit is an *entry*: one (word, document, count) that an answer can make known to an asker who tries every word of a
-dictionary. An answer from an index has K entries, of the asked word; one about documents has an entry for each. Of a
+dictionary. An answer from an index has K entries, of the asked word; one about documents has an entry for each, and
+costs K at least: limits are limits of words too. Without that floor a day's entries test 3,000 words on one document,
+which reads 86 % of its words on nfcorpus (the owner's vocabulary as dictionary; 68 % with that of msmarco-sample). Of a
 sketch every number counts as one, rows x entries of a cell: each may be that of another word, and a member, who has the
 hash key, can find out which. So a reverse top-K question to the paper's sketch costs 22,500 entries, one to an index
 150. An answer costs the same whatever it shows.
 
-Limits, for one epoch of a group: an asker has so many entries a period and so many in all, and all askers have so many
-`together`, since members that collude learn what all of them were answered.
+Limits, for all epochs of a group: an asker has so many entries a period and so many in all, and all askers have so many
+`together`, since members that collude learn what all of them were answered. A new epoch goes on with the file and its
+accounts, because the maker of the group, a member, can begin one at any time. An owner with several fields or
+collections gives all of them one file: with a file for each, an asker has an allowance for each.
 
 Question numbers of an asker rise: a repeated or older number is refused, so that a recorded question cannot be sent
 again. Numbers and entries are written and synchronised before the answer is computed; an answer that then fails is
-spent. Processes that answer with one file take turns (`locked`), and each reads what the others have stored. A clock
-that goes back gives nothing back: the period stays the highest that was seen.
+spent. Processes that answer with one file take turns (`exclusive`), and each reads what the others have stored; threads
+take turns too. Symbolic links to the file are followed; a file with a hard link answers nothing, because the next write
+leaves two files, each with a whole allowance. A clock that goes back gives nothing back: the period stays the
+highest that was seen.
 
-Not covered: a file that is restored from a backup has the numbers and entries of its day.
+With a `witness` in another folder, a file that was restored from a backup or deleted answers nothing. Without one it
+has the numbers and entries of its day, or none.
+
+Not covered: two groups have two allowances. Members who use up the limit for all together
+leave nothing to the others, and a refusal tells an asker how much is left.
 
 Differs from the paper: it limits nobody.
 """
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,11 +38,11 @@ from pathlib import Path
 
 import msgspec
 
-from foltr.atomic import write_durably
 from foltr.errors import DataError, PrivacyError, SpecError, StorageError
-from foltr.privacy.ledger_records import locked
+from foltr.silo.keys import Membership
+from foltr.witnessed import Place, State, checked, exclusive, read_state, write_state
 
-VERSION = 2  # 1: counted cells, which are not comparable with entries
+VERSION = 3  # 1: counted cells, which are not comparable with entries; 2: without group and epoch, is read
 DAY = 86_400
 
 
@@ -39,7 +50,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Of each asker, and of all together."""
 
     entries: int  # a period
-    total: int  # in all periods of one epoch of the group
+    total: int  # in all periods
     together: int | None = None  # of all askers in all periods; None: askers who collude add theirs up
     period: int = DAY  # seconds
 
@@ -64,6 +75,8 @@ class _Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: int
     context: str  # of the group, in hexadecimal digits
     accounts: dict[str, Account]  # by the asker's signing key, in hexadecimal digits
+    group: str = ""
+    epoch: int = 0  # 0: of version 2
 
 
 @dataclass(frozen=True)
@@ -71,8 +84,11 @@ class Allowance:
     limits: Limits
     context: bytes
     accounts: dict[str, Account]  # changes with every question; of a file: as last read
-    file: Path | None = None
+    place: Place | None = None  # of the file; None: in memory
     now: Callable[[], float] = field(default=time.time, repr=False)
+    group: str = ""
+    epoch: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)  # of accounts in memory
 
 
 def in_memory(limits: Limits, context: bytes, now: Callable[[], float] = time.time) -> Allowance:
@@ -80,21 +96,59 @@ def in_memory(limits: Limits, context: bytes, now: Callable[[], float] = time.ti
     return Allowance(limits, context, {}, None, now)
 
 
-def open_allowance(file: Path, limits: Limits, context: bytes, now: Callable[[], float] = time.time) -> Allowance:
-    """The stored one of this group and epoch, or a new one."""
-    allowance = Allowance(limits, context, {}, file, now)
-    with locked(file):
-        if file.exists():
-            allowance.accounts.update(_read(file, context))
-        else:
-            _store(allowance)
+def open_allowance(
+    file: Path, limits: Limits, member: Membership, now: Callable[[], float] = time.time, *, witness: Path | None = None
+) -> Allowance:
+    """The stored one of this owner's group, or a new one; a new epoch goes on with what was read in earlier ones.
+
+    `witness`: a file in a folder that no backup restores with the first; needed from its first use on.
+    """
+    path = file.resolve()  # a file is replaced when it is written, and so would a link be
+    place = checked(Place(path, witness, "allowance", f"restore the newest file, or {_NEW_PATH}"))
+    allowance = Allowance(limits, member.context, {}, place, now, member.name, member.epoch)
+    with exclusive(place):
+        _require_one_name(place)
+        state = read_state(place)
+        stored = None if state.content is None else _decoded(path, state.content)
+        if stored is not None:
+            allowance.accounts.update(stored.accounts)
+        if stored is None or stored.context != member.context.hex():
+            _require_earlier_epoch(path, stored, member)
+            _store(allowance, state)
     return allowance
+
+
+_NEW_PATH = "give a new path, which forgets what members have read"
+
+
+def _require_one_name(place: Place) -> None:
+    """A write replaces the file under one of its names only."""
+    if place.path.exists() and place.path.stat().st_nlink > 1:
+        raise StorageError(
+            f"{place.path} has a second name (a hard link), which would get an allowance of its own: nothing was "
+            "answered; remove the other name, and use one file or a symbolic link"
+        )
+
+
+def _require_earlier_epoch(file: Path, stored: _Stored | None, member: Membership) -> None:
+    if stored is None:
+        return
+    if stored.group != member.name:  # version 2 names none
+        raise DataError(
+            f"{file} holds the allowances of another group, or of another epoch as an earlier version of foltr wrote "
+            f"them; give the file of this group, or {_NEW_PATH}"
+        )
+    if stored.epoch >= member.epoch:
+        raise DataError(
+            f"{file} is in use for epoch {stored.epoch} of the group {stored.group!r}, this party opened epoch "
+            f"{member.epoch}; open the newest group"
+        )
 
 
 def spend(allowance: Allowance, asker: bytes, number: int, entries: int) -> None:
     """Counts a question and the entries that its answer may show; refuses a used number, and what exceeds a limit."""
     name = asker.hex()
-    with _current_accounts(allowance) as accounts:
+    with _current_accounts(allowance) as (accounts, state):
         before = accounts.get(name, Account())
         if number <= before.number:
             raise DataError(
@@ -106,7 +160,7 @@ def spend(allowance: Allowance, asker: bytes, number: int, entries: int) -> None
         left = _left(allowance, read, before.total)
         spent = entries if entries <= left else 0  # what was refused cannot be sent again later either
         accounts[name] = Account(number, period, read + spent, before.total + spent)
-        _store(allowance)
+        _store(allowance, state)
     if entries > left:
         raise PrivacyError(_refusal(allowance.limits, entries, left))
 
@@ -130,37 +184,44 @@ def _refusal(limits: Limits, entries: int, left: int) -> str:
 
 
 @contextmanager
-def _current_accounts(allowance: Allowance) -> Iterator[dict[str, Account]]:
-    """The accounts as other processes left them, which no other process reads or changes meanwhile."""
-    if allowance.file is None:
-        yield allowance.accounts
+def _current_accounts(allowance: Allowance) -> Iterator[tuple[dict[str, Account], State | None]]:
+    """The accounts as other processes left them, which no other process reads or changes meanwhile, and their state."""
+    place = allowance.place
+    if place is None:
+        with allowance.lock:
+            yield allowance.accounts, None
         return
-    with locked(allowance.file):
-        stored = _read(allowance.file, allowance.context)
+    with exclusive(place):
+        _require_one_name(place)
+        state = read_state(place)
+        if state.content is None:
+            raise StorageError(f"{place.path} could not be read: it is gone; restore it, or {_NEW_PATH}")
+        stored = _decoded(place.path, state.content)
+        if stored.context != allowance.context.hex():
+            raise DataError(
+                f"{place.path} is in use for epoch {stored.epoch} of the group {stored.group!r}, this process answers "
+                f"in epoch {allowance.epoch}: nothing was answered; open the newest group"
+            )
         allowance.accounts.clear()
-        allowance.accounts.update(stored)
-        yield allowance.accounts
+        allowance.accounts.update(stored.accounts)
+        yield allowance.accounts, state
 
 
-def _read(file: Path, context: bytes) -> dict[str, Account]:
+def _decoded(file: Path, content: bytes) -> _Stored:
     try:
-        stored = msgspec.json.decode(file.read_bytes(), type=_Stored)
-    except OSError as problem:
-        raise StorageError(f"{file} could not be read: {problem.strerror or problem}") from None
+        stored = msgspec.json.decode(content, type=_Stored)
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         raise DataError(
-            f"{file} holds no allowances of this version of foltr ({problem}); restore it, or make a new group of a "
-            "higher epoch and give a new path: it has new allowances"
+            f"{file} holds no allowances of this version of foltr ({problem}); restore it, or {_NEW_PATH}"
         ) from None
-    if stored.version != VERSION or stored.context != context.hex():
+    if stored.version not in (2, VERSION):
         raise DataError(
-            f"{file} holds the allowances of another group, epoch or version of foltr; give the file of this epoch, or "
-            "a new path for a new one"
+            f"{file} holds allowances of version {stored.version}; this version of foltr reads {VERSION}: {_NEW_PATH}"
         )
-    return dict(stored.accounts)
+    return stored
 
 
-def _store(allowance: Allowance) -> None:
-    if allowance.file is not None:
-        stored = _Stored(VERSION, allowance.context.hex(), allowance.accounts)
-        write_durably(allowance.file, msgspec.json.encode(stored))
+def _store(allowance: Allowance, before: State | None) -> None:
+    if allowance.place is not None and before is not None:
+        stored = _Stored(VERSION, allowance.context.hex(), allowance.accounts, allowance.group, allowance.epoch)
+        write_state(allowance.place, before, msgspec.json.encode(stored))

@@ -13,13 +13,12 @@ Differs from the paper: the index is ours (`index`).
 
 import hashlib
 import json
-import os
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from foltr.atomic import write_text
-from foltr.errors import DataError, InputError, SpecError, StorageError
+from foltr.errors import DataError, InputError, SpecError
+from foltr.files import create_private, write_text
 from foltr.silo import storage
 from foltr.silo.index import Index, build_index
 from foltr.silo.keys import group_in_process
@@ -60,7 +59,7 @@ def build(folder: Path, to: Path, key_file: Path, *, top: int | None) -> Built:
     key = new_key() if fresh else read_key(key_file)
     index = build_index(count(texts, vocabulary), list(vocabulary), family(_hash_key(key)), top=wanted)
     if fresh:
-        _write_key(key_file, key)
+        create_private(key_file, f"{key.hex()}\n".encode("ascii"))
     size = storage.save_index(to, index)
     write_text(names_file(to), json.dumps([one.id for one in found], ensure_ascii=False, allow_nan=False))
     return Built(len(found), len(vocabulary), wanted, size, fresh)
@@ -130,12 +129,3 @@ def _names(index: Path, documents: int) -> list[str]:
     if not isinstance(names, list) or len(names) != documents or not all(isinstance(name, str) for name in names):
         raise DataError(f"{path} does not name the {documents} documents of {index}; build the index again")
     return names
-
-
-def _write_key(path: Path, key: bytes) -> None:
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            file.write(key.hex() + "\n")
-    except OSError as error:
-        raise StorageError(f"{path} could not be written: {error.strerror or error}") from error

@@ -7,17 +7,18 @@
     newest     JSON of the newest epoch of every group that this party has opened, written before the key is used
 
 `open_delivered` is what a party calls with the bytes that the server delivered: it opens them against the plan and the
-stored epoch, and stores the new one. Not covered: a file of epochs that is restored from a backup.
+stored epoch, and stores the new one. A file of epochs that was restored from a backup is refused if it has a witness.
 """
 
-import os
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
-from foltr.atomic import write_durably
-from foltr.errors import DataError, StorageError
+from foltr.errors import DataError
+from foltr.files import create_private
 from foltr.silo.keys import Group, GroupPlan, Identity, Member, Membership, Opened, new_identity, open_group
+from foltr.witnessed import Place, checked, exclusive, read_state, write_state
 
 MAX_BYTES = 1 << 22  # of a group
 _SECRET_DIGITS = 64
@@ -25,20 +26,13 @@ _SECRET_DIGITS = 64
 
 class _Newest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     epoch: int
-    context: str
+    context: Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{2})*$")]
 
 
 def create_identity(path: Path) -> Identity:
     """A new identity in a new file."""
     identity = new_identity()
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            file.write(f"{identity.signing.hex()}\n{identity.agreement.hex()}\n")
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as problem:
-        raise StorageError(f"{path} could not be written: {problem.strerror or problem}") from None
+    create_private(path, f"{identity.signing.hex()}\n{identity.agreement.hex()}\n".encode("ascii"))
     return identity
 
 
@@ -68,21 +62,25 @@ def decode_group(content: bytes) -> Group:
     return group._replace(members=tuple(Member(*member) for member in group.members))
 
 
-def open_delivered(content: bytes, identity: Identity, plan: GroupPlan, newest_file: Path) -> Membership:
-    """The membership of this party in the delivered group; the file remembers its epoch."""
-    newest = _read_newest(newest_file)
-    known = newest.get(plan.name)
-    before = Opened(known.epoch, bytes.fromhex(known.context)) if known else None
-    member, opened = open_group(decode_group(content), identity, plan, before)
-    newest[plan.name] = _Newest(opened.epoch, opened.context.hex())
-    write_durably(newest_file, msgspec.json.encode(newest))
+def open_delivered(
+    content: bytes, identity: Identity, plan: GroupPlan, newest_file: Path, *, witness: Path | None = None
+) -> Membership:
+    """The membership of this party in the delivered group; the file remembers its epoch. `witness`: a file in a folder
+    that no backup restores with the first; needed from its first use on."""
+    place = checked(Place(newest_file, witness, "file of epochs"))
+    with exclusive(place):
+        state = read_state(place)
+        newest = {} if state.content is None else _decoded(newest_file, state.content)
+        known = newest.get(plan.name)
+        before = Opened(known.epoch, bytes.fromhex(known.context)) if known else None
+        member, opened = open_group(decode_group(content), identity, plan, before)
+        newest[plan.name] = _Newest(opened.epoch, opened.context.hex())
+        write_state(place, state, msgspec.json.encode(newest))
     return member
 
 
-def _read_newest(path: Path) -> dict[str, _Newest]:
-    if not path.exists():
-        return {}
+def _decoded(path: Path, content: bytes) -> dict[str, _Newest]:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, _Newest])
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as problem:
+        return msgspec.json.decode(content, type=dict[str, _Newest])
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         raise DataError(f"{path} does not hold the epochs of groups ({problem}); restore it from a copy") from None

@@ -61,7 +61,7 @@ class Identity:
 
 
 class GroupPlan(NamedTuple):
-    """What the parties agreed on without the server: whom a party expects."""
+    """The agreement of the parties without the server: whom a party expects."""
 
     name: str
     maker: bytes  # signing key
@@ -69,7 +69,7 @@ class GroupPlan(NamedTuple):
 
 
 class Group(NamedTuple):
-    """What the server carries from the maker to all members."""
+    """The group that the server carries from its maker to all members."""
 
     version: int
     name: str

@@ -49,11 +49,6 @@ def anonymity_set_size(*, real_rows: int, rows: int, columns: int, vocabulary: i
     return float((vocabulary - 1) * binom.sf(real_rows - 1, rows, 1 / columns))
 
 
-def differences(answer: Array) -> Array:
-    """[z - 1] by how much each cell exceeds the first."""
-    return np.round(np.diff(answer, prepend=answer[:1])[1:].cumsum(), _DECIMALS)
-
-
 def remove_shared_noise(answer: Array) -> Array:
     """[z] cells less the mode of the answer; exact where the mode of the owner's cells is 0."""
     relative = np.round(answer - answer[0], _DECIMALS)

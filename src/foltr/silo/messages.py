@@ -1,4 +1,4 @@
-"""What stands inside the envelopes of asker and owner: msgpack of plain numbers, validated on reading.
+"""Messages inside the envelopes of asker and owner: msgpack of plain numbers, validated on reading.
 
 A question holds the keyed hash of a word (to an index) or one column a row (to a sketch), and the shape that both must
 share (only the fingerprint of the key); never a term, a sign or a tag. An answer holds the list of one word (one row),

@@ -56,7 +56,7 @@ def from_system(size: int) -> Array:
 
 
 def from_secret(secret: bytes, size: int) -> Array:
-    """The same numbers for the same secret."""
+    """Numbers that follow from a secret alone."""
     return uniforms_of(expand(secret, 8 * size))
 
 

@@ -168,20 +168,29 @@ def serve_releases(
 def default_limits(top: int) -> Limits:
     """20 words a day and 100 in all of an asker, 200 of all askers together; K entries for each.
 
+    Every question costs K at least, so no more words than these can be asked, whatever is asked about them.
     One answer from the paper's sketch shows as many numbers as 150 lists do: owners of sketches agree on other limits.
     """
     entries = max(top, 1)
     return Limits(WORDS_A_DAY * entries, WORDS_IN_ALL * entries, WORDS_TOGETHER * entries)
 
 
-def with_statistics(owner: Owner, table: StatisticsTable) -> Owner:
-    """The owner with a table that it tells to members; its event is charged now, once, to every document."""
+def with_statistics(owner: Owner, table: StatisticsTable, *, tables: int = 1) -> Owner:
+    """The owner with a table that it tells to members; its event is charged now to every document.
+
+    `tables`: how many tables of these documents members have been told, this one included. The ledger of an owner that
+    starts knows no earlier one, and members average the noise of several away.
+    """
+    if tables < 1:
+        raise SpecError(f"tables = {tables}; count this one too")
     if owner.statistics is not None:
         raise SpecError("this owner has released its statistics; a second table would be a second release")
     documents = np.arange(len(owner.ledger.counts))
     if len(table.lengths) != len(documents):
         raise SpecError(f"statistics of {len(table.lengths)} documents for an owner of {len(documents)}")
-    return replace(_charge(owner, statistics_event(table.noise, table.epsilon), documents), statistics=table)
+    for _ in range(tables):
+        owner = _charge(owner, statistics_event(table.noise, table.epsilon), documents)
+    return replace(owner, statistics=table)
 
 
 def answer(owner: Owner, request: bytes) -> tuple[Owner, bytes]:
@@ -225,7 +234,7 @@ def _validated(owner: Owner, question: messages.Question) -> tuple[Array, Array 
     if question.what == "count":
         held = every if isinstance(owner.lists, Index) else len(_required(owner.counts).cells)
         documents = messages.documents_of(question, held)
-        return documents, asked, len(documents) * rows
+        return documents, asked, max(len(documents) * rows, owner.top_k)  # a word costs a list: see `allowance`
     if owner.lists is None and owner.noise != "one_shot":
         raise SpecError(f"this party has no lists, which {owner.noise!r} answers from; give it an RTK-sketch")
     if owner.lists is None:

@@ -94,7 +94,7 @@ class Setup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
 
 
 class Reported(NamedTuple):
-    """What the parties tell of one field, all tables together."""
+    """Statistics of one field, the tables of all parties together."""
 
     statistics: Statistics
     lengths: Array  # [documents] of the corpus; 0 of those that no party owns
@@ -231,7 +231,7 @@ def entries_read(federation: SiloFederation) -> int:
 
 
 def _deal_evenly(held: Parties, parts: tuple[Array, ...], shares: int, *, seed: int) -> Parties:
-    """The same documents; the queries of each part are divided separately, so that every party has some of each."""
+    """Divides the queries of each part separately and leaves the documents, so that every party has some of each."""
     owners = held.queries.copy()
     for number, part in enumerate(parts):
         order = stream(seed, round=5 + number, purpose="partition").permutation(len(part))
@@ -262,7 +262,7 @@ def divide_queries(corpus: Corpus, setup: Setup, *, seed: int) -> tuple[Array, A
 
 
 def spent(federation: SiloFederation) -> Spent:
-    """What the words of the worst document have spent; infinite where exact counts were released."""
+    """Epsilon that the words of the worst document have spent; infinite where exact counts were released."""
     setup = federation.setup
     event = statistics_event(setup.statistics, setup.statistics_epsilon)
     figures = []

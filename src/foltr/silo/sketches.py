@@ -45,7 +45,7 @@ MAX_CELL = 2**31 - 1
 
 
 class SketchShape(NamedTuple):
-    """What two sketches must share to be added or queried alike; holds no key."""
+    """Shape that two sketches must share to be added or queried alike; holds no key."""
 
     rows: int  # z
     columns: int  # w
@@ -198,25 +198,6 @@ def estimate(sketch: Sketch, hashes: Hashes) -> Array:
     else:
         row_minima(cells, hashes.columns, estimates)
     return estimates if sketch.cells.ndim == 3 else estimates[0]
-
-
-def merge(sketches: Sequence[Sketch]) -> Sketch:
-    """The sum of several sketches: the sketch of everything that they counted."""
-    if not sketches:
-        raise SpecError("no sketch to merge; give at least one")
-    first = sketches[0]
-    for other in sketches[1:]:
-        require_same_shape(first.shape, other.shape)
-        if (first.kind, first.cells.shape) != (other.kind, other.cells.shape):
-            raise SpecError(
-                f"a {first.kind} sketch {first.cells.shape} and a {other.kind} sketch {other.cells.shape} "
-                "have no sum; merge sketches of one kind and size"
-            )
-    _refuse_overflow(sum(int(np.abs(sketch.cells).max(initial=0)) for sketch in sketches))
-    total = first.cells.copy()
-    for other in sketches[1:]:
-        total += other.cells
-    return first._replace(cells=total)
 
 
 def require_vocabulary(documents: Counts, hashes: Hashes) -> None:

@@ -36,7 +36,7 @@ SENSITIVITY = 4.0  # L1, of one occurrence of one word
 
 
 class StatisticsTable(NamedTuple):
-    """What a party tells about its documents, in one field."""
+    """Statistics that a party tells about one field of its documents."""
 
     noise: str
     epsilon: float  # of one word; 0 where the table is exact

@@ -13,8 +13,8 @@ from typing import IO, Any, NoReturn
 
 import numpy as np
 
-from foltr.atomic import write_arrays
 from foltr.errors import DataError
+from foltr.files import write_arrays
 from foltr.silo.index import VERSION_BYTES, Index
 from foltr.silo.sketches import SketchShape
 from foltr.types import Array
@@ -53,7 +53,7 @@ def load_index(path: Path) -> Index:
 
 
 def releases_of_earlier_version(path: Path) -> tuple[dict[str, Any], list[int]]:
-    """What a file of noised sketches says about itself, and how often each of its documents was released."""
+    """Header of a file of noised sketches, and how often each of its documents was released."""
     _, arrays = _read(path, "sketch")
     _expect(path, "times" in arrays and "about" in arrays, "it holds no releases of documents")
     try:

@@ -1,4 +1,4 @@
-"""How a contract suite reports: an AssertionError that names the class, the law that it breaks, and the input."""
+"""Reports of a contract suite: an AssertionError that names the class, the law that it breaks, and the input."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
@@ -15,7 +15,7 @@ def demand(holds: bool, subject: Any, law: str, **given: Any) -> None:
 
 
 def attempt(subject: Any, law: str, call: Callable[[], Any], **given: Any) -> Any:
-    """What a call returns; an exception inside it breaks the law."""
+    """The result of a call; an exception inside it breaks the law."""
     try:
         return call()
     except Exception as problem:

@@ -141,7 +141,7 @@ def _decodes_client_by_client(learner: Any, case: Case, updates: Updates) -> Non
 
 
 def _projects_after_every_step(learner: Any, case: Case) -> None:
-    """What FPDGD promises rests on it. From zero, a delta is the local model, which lies in the mechanism's ball."""
+    """FPDGD's promise rests on this law. From zero, a delta is the local model, which lies in the mechanism's ball."""
     if learner.message != "delta":
         return
     start = np.zeros_like(case.start)
@@ -199,7 +199,7 @@ class _Recorder:
 
 
 def _log(learner: Any, case: Case, client: int) -> list[Interaction]:
-    """What a client was shown and clicked while it trained."""
+    """Interactions of a client while it trained."""
     recorder = _Recorder(learner)
     _updates(recorder, case, np.array([client]))
     return recorder.log
@@ -219,7 +219,7 @@ def _model(case: Case) -> Model:
 def _updates(
     learner: Any, case: Case, clients: Array, *, mechanism: Any = _PLAIN, clicks: str = "informational"
 ) -> Updates:  # fmt: skip
-    """What the plain engine says."""
+    """Result of the plain engine."""
     users = (click_model(Users(clicks, k=_K), grades=_GRADES),)
     federation = Federated(_PEOPLE, _SEARCHES, 1)
     task = Task(_dataset(), _GRADES, users, case.ranker, learner, federation, mechanism, _SEED)

@@ -71,7 +71,7 @@ def _cases(mechanism: Any) -> Iterator[Case]:
 
 
 def _event(mechanism: Any, context: ReleaseContext) -> Event | None:
-    """What the mechanism states, and states again."""
+    """The event that the mechanism states, and states again."""
     event, again = mechanism.event(context), mechanism.event(context)
     demand(event is None or isinstance(event, Event), mechanism, f"event returns {event!r}, no Event", context=context)
     demand(event == again, mechanism, "event gives two results for one federation", context=context)

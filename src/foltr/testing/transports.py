@@ -30,7 +30,7 @@ def check_transport(connect: Connect, close: Callable[[Transport], None] = lambd
     nodes[_SILENT] = lambda _message: None
     transport = attempt(connect, "connecting to nodes raises", lambda: connect(nodes))
     try:
-        for check in (_bytes_arrive, _stages_do_not_mix, _silence_is_no_error):
+        for check in (_bytes_arrive, _stages_do_not_mix, _replies_of_others_stay, _silence_is_no_error):
             check(transport)
     finally:
         close(transport)
@@ -56,6 +56,19 @@ def _stages_do_not_mix(transport: Transport) -> None:
         replies = _exchange(transport, requests)
         expected = {client: b"%d:" % client + request for client, request in requests.items()}
         demand(replies == expected, transport, "one reply to one request, of the clients that were asked", stage=stage)
+
+
+def _replies_of_others_stay(transport: Transport) -> None:
+    """Whoever is sent something while others are awaited costs the others nothing: nodes ask when they wake."""
+    law = "a message to one client loses no reply of another"
+    attempt(transport, law, lambda: transport.send({0: b"first", 1: b"first"}))
+    received = attempt(transport, law, lambda: transport.receive(_SECONDS))
+    demand(received is not None, transport, law, waiting_for=(0, 1))
+    answered, other = received[0], 1 - received[0]
+    attempt(transport, law, lambda: transport.send({answered: b"second"}))
+    replies = dict(attempt(transport, law, lambda: transport.receive(_SECONDS)) or (None, b"") for _ in range(2))
+    expected = {answered: b"%d:second" % answered, other: b"%d:first" % other}
+    demand(replies == expected, transport, law, clients=sorted(map(str, replies)))
 
 
 def _silence_is_no_error(transport: Transport) -> None:

@@ -79,7 +79,7 @@ def stop_words(language: str = "english") -> tuple[str, ...]:
 
 
 def fingerprint(analysis: TextAnalysis) -> str:
-    """What an index or a sketch stores to be used only with the words that it was built from."""
+    """Digest that an index or a sketch stores, to be used only with the words that it was built from."""
     label = msgspec.json.encode([VERSION, analysis, stop_words(analysis.language)])
     return hashlib.blake2b(label, digest_size=8, person=b"foltr-analysis").hexdigest()
 
@@ -90,7 +90,7 @@ def fold(text: str) -> str:
 
 
 def between_signs(folded: str) -> list[str]:
-    """What stands between the signs of a folded text, stop words included, identifiers divided at their bars:
+    """Words between the signs of a folded text, stop words included, identifiers divided at their bars:
     "json.loads", "json_loads" and "json loads" are equal. A text of signs alone is one word."""
     return tokens(folded.replace("_", " ")) or [folded]
 

@@ -85,7 +85,7 @@ def known_terms(text: str, vocabulary: Vocabulary, analysis: TextAnalysis = ENGL
 
 
 def take(counts: Counts, documents: Array) -> Counts:
-    """The same for only these documents, in this order."""
+    """Counts of only these documents, in this order."""
     sizes = np.diff(counts.offsets)[documents]
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     entries = np.arange(offsets[-1]) + np.repeat(counts.offsets[:-1][documents] - offsets[:-1], sizes)

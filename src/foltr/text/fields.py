@@ -36,6 +36,7 @@ class Term(NamedTuple):
     beginning: Array = (
         NO_WORDS  # [m] int32 rising: words that begin with the query's unstemmed word; for prefix matches
     )
+    names: int = 0  # documents with an occurrence of which only the name is known; part of no other count
 
 
 class QueryText(NamedTuple):
@@ -54,7 +55,7 @@ class Collection(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What is known of documents beyond their words. Local ones are part of no message."""
+    """Facts about documents beyond their words. Local ones are part of no message."""
 
     titles: tuple[str, ...]  # [documents] folded
     names: tuple[str, ...]  # [documents] folded, without the ending

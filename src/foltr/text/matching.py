@@ -17,7 +17,9 @@ With t of the query's T different terms, c_f occurrences in field f, |f| words w
     prefix_title ...   share of the terms that the field has, or of which it has a word that begins with the term
     length             words of all fields; age in days; depth: folders above the file
     opened, folder     how many times likelier than chance the document within its folder, and its folder, are to be
-                       opened next, minus 1 (`node.learning.openings`): local, part of no message
+                       opened next, minus 1 (`node.learning.habits`): local, part of no message. Before a list is
+                       ranked they are bounded by what the query says (`bounded_history`); for a single word of
+                       bodies only (`is_body_word`) they count only what was opened by such words
 
 A feature is one entry of FEATURES, with its function above the table; it ranks once weights name it. The brute force of
 `tests/text` computes every feature a second time and fails for one that it does not know.
@@ -208,41 +210,44 @@ class Feature(NamedTuple):
     scaling: str  # a key of SCALINGS
     group: str  # "lexical", "static", "history"
     compute: Callable[[Matches], Array]  # -> [documents] raw values
+    words: str  # what a person reads where the contribution to a score is shown
 
 
 FEATURES: tuple[Feature, ...] = (
-    Feature("bm25", "range", "lexical", _bm25),
-    Feature("bm25_title", "range", "lexical", partial(_bm25_of, field=_TITLE)),
-    Feature("bm25_body", "range", "lexical", partial(_bm25_of, field=_BODY)),
-    Feature("bm25_name", "range", "lexical", partial(_bm25_of, field=_NAME)),
-    Feature("bm25_path", "range", "lexical", partial(_bm25_of, field=_PATH)),
-    Feature("bm25f", "range", "lexical", _bm25f),
-    Feature("ql", "range", "lexical", _query_likelihood),
-    Feature("cov_title", "none", "lexical", partial(_coverage_of, field=_TITLE)),
-    Feature("cov_body", "none", "lexical", partial(_coverage_of, field=_BODY)),
-    Feature("cov_name", "none", "lexical", partial(_coverage_of, field=_NAME)),
-    Feature("cov_path", "none", "lexical", partial(_coverage_of, field=_PATH)),
-    Feature("idfcov_title", "none", "lexical", partial(_idf_coverage_of, field=_TITLE)),
-    Feature("idfcov_body", "none", "lexical", partial(_idf_coverage_of, field=_BODY)),
-    Feature("idfcov_name", "none", "lexical", partial(_idf_coverage_of, field=_NAME)),
-    Feature("idfcov_path", "none", "lexical", partial(_idf_coverage_of, field=_PATH)),
-    Feature("idfcov_any", "none", "lexical", _idf_coverage_of_any),
-    Feature("ordered", "none", "lexical", _ordered),
-    Feature("unordered", "none", "lexical", _unordered),
-    Feature("minspan", "none", "lexical", _minspan),
-    Feature("phrase_title", "none", "lexical", partial(_phrase_in, field=_TITLE)),
-    Feature("phrase_body", "none", "lexical", partial(_phrase_in, field=_BODY)),
-    Feature("title_cov_by_q", "none", "lexical", _title_covered),
-    Feature("title_exact", "none", "lexical", _title_exact),
-    Feature("name_exact", "none", "lexical", _name_exact),
-    Feature("prefix_title", "none", "lexical", partial(_prefix_of, field=_TITLE)),
-    Feature("prefix_name", "none", "lexical", partial(_prefix_of, field=_NAME)),
-    Feature("prefix_path", "none", "lexical", partial(_prefix_of, field=_PATH)),
-    Feature("length", "log", "static", _length),
-    Feature("age", "log", "static", _age),
-    Feature("depth", "log", "static", _depth),
-    Feature("opened", "log1p", "history", _opened),
-    Feature("folder", "log1p", "history", _folder_opened),
+    Feature("bm25", "range", "lexical", _bm25, "how well the words match, all text as one"),
+    Feature("bm25_title", "range", "lexical", partial(_bm25_of, field=_TITLE), "how well the words match the title"),
+    Feature("bm25_body", "range", "lexical", partial(_bm25_of, field=_BODY), "how well the words match the text"),
+    Feature("bm25_name", "range", "lexical", partial(_bm25_of, field=_NAME), "how well the words match the name"),
+    Feature("bm25_path", "range", "lexical", partial(_bm25_of, field=_PATH), "how well the words match the path"),
+    Feature("bm25f", "range", "lexical", _bm25f, "how well the words match, title and name counting more"),
+    Feature("ql", "range", "lexical", _query_likelihood, "how likely the document is to have the words"),
+    Feature("cov_title", "none", "lexical", partial(_coverage_of, field=_TITLE), "share of the words in the title"),
+    Feature("cov_body", "none", "lexical", partial(_coverage_of, field=_BODY), "share of the words in the text"),
+    Feature("cov_name", "none", "lexical", partial(_coverage_of, field=_NAME), "share of the words in the name"),
+    Feature("cov_path", "none", "lexical", partial(_coverage_of, field=_PATH), "share of the words in the path"),
+    Feature(
+        "idfcov_title", "none", "lexical", partial(_idf_coverage_of, field=_TITLE), "words in the title, by rarity"
+    ),
+    Feature("idfcov_body", "none", "lexical", partial(_idf_coverage_of, field=_BODY), "words in the text, by rarity"),
+    Feature("idfcov_name", "none", "lexical", partial(_idf_coverage_of, field=_NAME), "words in the name, by rarity"),
+    Feature("idfcov_path", "none", "lexical", partial(_idf_coverage_of, field=_PATH), "words in the path, by rarity"),
+    Feature("idfcov_any", "none", "lexical", _idf_coverage_of_any, "words anywhere, rare ones counting more"),
+    Feature("ordered", "none", "lexical", _ordered, "words next to each other, in order"),
+    Feature("unordered", "none", "lexical", _unordered, "words near each other"),
+    Feature("minspan", "none", "lexical", _minspan, "all words close together"),
+    Feature("phrase_title", "none", "lexical", partial(_phrase_in, field=_TITLE), "the words as a phrase in the title"),
+    Feature("phrase_body", "none", "lexical", partial(_phrase_in, field=_BODY), "the words as a phrase in the text"),
+    Feature("title_cov_by_q", "none", "lexical", _title_covered, "share of the title that you typed"),
+    Feature("title_exact", "none", "lexical", _title_exact, "the title is what you typed"),
+    Feature("name_exact", "none", "lexical", _name_exact, "the name is what you typed"),
+    Feature("prefix_title", "none", "lexical", partial(_prefix_of, field=_TITLE), "beginnings of words in the title"),
+    Feature("prefix_name", "none", "lexical", partial(_prefix_of, field=_NAME), "beginnings of words in the name"),
+    Feature("prefix_path", "none", "lexical", partial(_prefix_of, field=_PATH), "beginnings of words in the path"),
+    Feature("length", "log", "static", _length, "length of the document"),
+    Feature("age", "log", "static", _age, "age of the document"),
+    Feature("depth", "log", "static", _depth, "number of folders above it"),
+    Feature("opened", "log1p", "history", _opened, "how often you open it"),
+    Feature("folder", "log1p", "history", _folder_opened, "how often you open files of its folder"),
 )
 NAMES = tuple(feature.name for feature in FEATURES)
 
@@ -258,6 +263,37 @@ def of_occurrences(query: QueryText, found: Occurrences, collection: Collection,
     columns = [feature.compute(matches) for feature in FEATURES]
     raw = np.stack(columns, axis=1, dtype=np.float64, casting="unsafe")
     return np.nan_to_num(raw, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def named(raw: Array) -> Array:
+    """[documents] bool: the title has all words of the query, or the name has."""
+    return raw[:, (NAMES.index("cov_title"), NAMES.index("cov_name"))].max(axis=1, initial=0.0) >= 1.0
+
+
+def is_body_word(typed: str, features: Array, names: Sequence[str] = NAMES) -> bool:
+    """Whether a query is a single word that no candidate has in title or name, nor as the beginning of a word there.
+
+    `features` [documents, names] may be raw or as a ranker sees them; without the two features that say so: False.
+    """
+    prefixes = [names.index(name) for name in ("prefix_title", "prefix_name") if name in names]
+    return len(typed.split()) == 1 and len(prefixes) == 2 and bool((features[:, prefixes] < 1.0).all())
+
+
+def bounded_history(opened: Array, folder: Array, is_named: Array) -> tuple[Array, Array]:
+    """[documents] the two features of what was opened, bounded so that a person's habits do not outvote the query.
+
+    Where documents have all words of the query in title or name, others get no more than the least of these.
+    """
+    if is_named.any():
+        opened, folder = (np.where(is_named, one, np.minimum(one, one[is_named].min())) for one in (opened, folder))
+    return opened, folder
+
+
+def with_bounded_history(raw: Array) -> Array:
+    """[documents, FEATURES] raw features of the candidates of a query, after `bounded_history`."""
+    bounded, (opened, folder) = raw.copy(), (NAMES.index("opened"), NAMES.index("folder"))
+    bounded[:, opened], bounded[:, folder] = bounded_history(raw[:, opened], raw[:, folder], named(raw))
+    return bounded
 
 
 def scale(raw: Array, selected: Sequence[Feature] = FEATURES) -> Array:

@@ -77,7 +77,7 @@ class MemoryIndex:
         return QueryText(tuple(map(self._term, distinct)), np.array(order, dtype=np.int64), fold(text))
 
     def document_frequencies(self, text: str) -> list[int]:
-        """How many documents have each term of a text: a part of `query_text` at a fraction of its cost."""
+        """Number of documents with each term of a text: a part of `query_text` at a fraction of its cost."""
         distinct, _ = by_term(query_words(text, self.analysis))
         places = (self._places(self._occurring(forms)) for forms in distinct)
         return [len(np.unique(self._post_groups[some] // len(FIELDS))) for some in places]
@@ -147,7 +147,7 @@ class MemoryIndex:
         return Tokens(self._words[_ranges(starts[:: len(FIELDS)], ends[len(FIELDS) - 1 :: len(FIELDS)])], offsets)
 
     def facts(self, documents: Array, *, opened: Array | None = None, folder_opened: Array | None = None) -> Facts:
-        """What is known beyond words; counts of openings, if any, in the order of `documents`."""
+        """Facts beyond words; counts of openings, if any, in the order of `documents`."""
         numbers = np.asarray(documents, dtype=np.int64)
         none = np.zeros(len(numbers))
         return Facts(

@@ -39,12 +39,10 @@ def find(query: QueryText, tokens: Tokens, stop_count: int) -> Occurrences:
     with_stop = any(len(term.words) and term.words[0] < stop_count for term in query.terms)
     positions = (places if with_stop else counted[places]) + groups * GAP
     words = tokens.words[places]
-    member = np.array([_contains(term.words, words) for term in query.terms], dtype=bool).reshape(
-        len(query.terms), len(places)
-    )
-    begun = np.array([_contains(term.beginning, words) for term in query.terms], dtype=bool).reshape(
-        len(query.terms), len(places)
-    )
+    member = np.empty((len(query.terms), len(places)), dtype=bool)
+    begun = np.empty_like(member)
+    for number, term in enumerate(query.terms):
+        member[number], begun[number] = _is_one_of(term.words, words), _is_one_of(term.beginning, words)
     return Occurrences(
         _by_group(member, groups, shape),
         _by_group(member | begun, groups, shape) > 0,
@@ -80,13 +78,20 @@ def _hits(query: QueryText, words: Array) -> Array:
     named = [array for term in query.terms for array in (term.words, term.beginning) if len(array)]
     if not named:
         return np.empty(0, dtype=np.int64)
-    asked = np.concatenate(named)
+    asked = np.concatenate(named) if len(named) > 1 else named[0]
+    return np.flatnonzero(_is_one_of(asked, words))
+
+
+def _is_one_of(asked: Array, words: Array) -> Array:
+    """[words] bool: whether each word is one of those that are asked for."""
+    if len(asked) < 2:
+        return words == asked[0] if len(asked) else np.zeros(len(words), dtype=bool)
     largest = int(asked.max())
     if largest >= _LARGEST_TABLE:
-        return np.flatnonzero(_contains(np.unique(asked), words))
+        return _contains(np.unique(asked), words)
     table = np.zeros(largest + 2, dtype=bool)  # several times faster than a search for each word
     table[asked] = True
-    return np.flatnonzero(table.take(words, mode="clip"))  # beyond the table is its last entry, which nobody asked for
+    return table.take(words, mode="clip")  # beyond the table is its last entry, which nobody asked for
 
 
 def _contains(rising: Array, values: Array) -> Array:

@@ -27,7 +27,7 @@ _LETTERS_OF_THEIR_OWN = frozenset(["и\u0306", "у\u0306", "і\u0308"])  # no ac
 
 
 def tokens(text: str) -> list[str]:
-    """What `words_of` is asked for: a caller who keeps its own table of tokens pays a look-up for each."""
+    """Tokens as `words_of` takes them: a caller who keeps its own table of tokens pays a look-up for each."""
     if text.isascii():
         return _ASCII_TOKEN.findall(text)
     return _token_pattern().findall(normalize("NFKC", text))

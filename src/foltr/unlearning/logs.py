@@ -8,7 +8,6 @@ Differs from the paper: S2 mentions retraining from clients' logs as expensive a
 """
 
 from collections.abc import Collection, Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -18,9 +17,6 @@ from foltr.federation.round import RoundResult, run_rounds
 from foltr.federation.schedule import Members, Schedule
 from foltr.federation.server import add, init_state, mean_delta
 from foltr.types import Array
-from foltr.unlearning.replay import damaged, read_named, write_named
-
-KIND = "log-1"  # of the file; changes with its layout
 
 
 class Log(NamedTuple):
@@ -48,19 +44,6 @@ def only(log: Log, members: Collection[int]) -> Log:
 def size(log: Log) -> int:
     """Bytes, on all devices together."""
     return sum(column.nbytes for column in log)
-
-
-def save_log(path: Path, log: Log) -> int:
-    """Writes the log; returns its size on disk in bytes."""
-    return write_named(path, KIND, log._asdict())
-
-
-def load_log(path: Path) -> Log:
-    """Reads a saved log; a damaged file raises an error."""
-    log = Log(**read_named(path, KIND, Log._fields))
-    if len({len(column) for column in log}) != 1 or log.rankings.shape != log.clicks.shape:
-        raise damaged(path, "its columns do not fit together")
-    return log
 
 
 def learn(start: Array, log: Log, engine: Engine) -> Iterator[RoundResult]:

@@ -20,15 +20,11 @@ It is not exact: the norms come from models that contained the forgotten client 
 """
 
 import time
-import zipfile
-import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from foltr.atomic import write_arrays
 from foltr.errors import SpecError, StorageError
 from foltr.federation.engine import Engine, EngineCollector, Transform
 from foltr.federation.round import RoundResult, run_rounds
@@ -37,7 +33,6 @@ from foltr.federation.server import add, init_state, mean_delta
 from foltr.types import Array, Updates
 
 NUMBER = 8  # bytes of a number in a message
-KIND = "history-1"  # of the file; changes with its layout
 
 
 class FederationSetup(NamedTuple):
@@ -123,46 +118,6 @@ def calibrated(updates: Array, sizes: Array) -> Array:
     scaled = np.divide(updates, largest, out=np.zeros_like(updates), where=largest > 0)
     norms = np.linalg.norm(scaled, axis=1, keepdims=True)
     return np.divide(scaled, norms, out=scaled, where=norms > 0) * sizes[:, None]
-
-
-def save_history(path: Path, history: History) -> int:
-    """Writes the history; returns its size on disk in bytes."""
-    return write_named(path, KIND, history._asdict())
-
-
-def load_history(path: Path) -> History:
-    """Reads a saved history; a damaged file raises an error."""
-    history = History(**read_named(path, KIND, History._fields))
-    rows = {len(column) for column in history}
-    if len(rows) != 1 or history.updates.ndim != 2 or np.any(np.diff(history.rounds) < 0):
-        raise damaged(path, "its columns do not fit together")
-    if not np.isfinite(history.updates).all():
-        raise damaged(path, "it holds updates that are not finite")
-    return history
-
-
-def write_named(path: Path, kind: str, arrays: Mapping[str, Array]) -> int:
-    """Named arrays in one .npz file with a kind, written atomically; returns the bytes on disk."""
-    return write_arrays(path, {"kind": np.array(kind), **arrays})
-
-
-def read_named(path: Path, kind: str, names: Collection[str]) -> dict[str, Array]:
-    """The arrays of that kind, read without pickle."""
-    if not path.is_file():
-        raise StorageError(f"{path} does not exist; save a {kind.partition('-')[0]} there first")
-    try:
-        with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as file:
-            found = str(file["kind"])
-            arrays = {name: file[name] for name in names} if found == kind else {}
-    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, EOFError, OSError) as error:
-        raise damaged(path, str(error)) from error
-    if found != kind:
-        raise StorageError(f"{path} holds {found!r}, expected {kind!r}; give a file that this version saved as that")
-    return arrays
-
-
-def damaged(path: Path, why: str) -> StorageError:
-    return StorageError(f"{path} is damaged ({why}); restore it from a copy or create it again")
 
 
 # --- costs ----------------------------------------------------------------------------------------------------------

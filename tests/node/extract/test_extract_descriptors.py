@@ -61,8 +61,10 @@ def test_no_more_files_are_open_than_requests_may_be_ahead(monkeypatch, texts):
     assert wait_until(lambda: opened(texts) == 0)
 
 
-def test_few_descriptors_are_enough_for_many_workers(texts):
+@pytest.mark.parametrize("others", [0, 200])
+def test_few_descriptors_are_enough_for_many_workers(texts, others):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(others)]
     base = len(list(FOLDER.iterdir()))
     resource.setrlimit(resource.RLIMIT_NOFILE, (base + 40, hard))
     try:
@@ -73,6 +75,8 @@ def test_few_descriptors_are_enough_for_many_workers(texts):
             found.update(extractor.extract(waiting))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for descriptor in held:
+            os.close(descriptor)
     assert len(bodies(found)) == 100
 
 

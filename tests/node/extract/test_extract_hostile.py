@@ -144,7 +144,7 @@ def test_a_pdf_that_promises_a_billion_pages(tmp_path):
 
 def test_a_pdf_with_more_pages_than_are_read(tmp_path):
     document = document_of(tmp_path, "a.pdf", pdf([f"page {n}" for n in range(30)]), limits=Limits(pages=10))
-    assert (document.body.split("\n")[-1], document.truncated) == ("page 9", True)
+    assert (document.body.split("\f")[-1], document.truncated) == ("page 9", True)
 
 
 def forms(levels):

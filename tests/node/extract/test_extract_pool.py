@@ -182,11 +182,11 @@ def test_a_mailbox_that_stays(reading):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-def test_a_child_has_the_lowest_priority_and_only_its_socket(texts):
+def test_a_child_has_a_low_priority_and_only_its_socket(texts):
     with Extractor() as extractor:
         list(extractor.extract(texts[:1]))
         (process,) = extractor.processes()
-        assert os.getpriority(os.PRIO_PROCESS, process) == 19
+        assert os.getpriority(os.PRIO_PROCESS, process) == max(10, os.getpriority(os.PRIO_PROCESS, 0))
         assert os.getsid(process) == process  # no terminal, and Ctrl-C does not reach it
         folder = Path("/proc", str(process))
         opened = {str(link.readlink()).partition(":")[0] for link in (folder / "fd").iterdir()}

@@ -22,6 +22,7 @@ HEAD, TAIL = "-----BEGIN {}PRIVATE KEY-----\n", "\n-----END {}PRIVATE KEY-----\n
         ((HEAD.format("OPENSSH ") + BASE64).replace("\n", "\r\n"), "looks like a private key"),
         (HEAD.format("PGP ").replace("KEY", "KEY BLOCK") + "Version: 1\n\n" + BASE64, "looks like a private key"),
         ("PuTTY-User-Key-File-3: ssh-ed25519\nPublic-Lines: 2\nPrivate-Lines: 1\nAAA", "looks like a private key"),
+        ("x\nroot:$6$saltsalt$" + LETTERS[:43] + ":19000:0:99999:7:::\n", "looks like a list of passwords"),
         ("AGE-SECRET-KEY-1" + "Q" * 58, "looks like a private key"),
         ("key = AKIA" + "ABCDEFGH12345678", "looks like a cloud key"),
         ("aws_secret_access_key = " + LETTERS[:40], "looks like a cloud key"),
@@ -37,7 +38,7 @@ HEAD, TAIL = "-----BEGIN {}PRIVATE KEY-----\n", "\n-----END {}PRIVATE KEY-----\n
 )
 def test_secrets(tmp_path, text, reason):
     assert looks_secret(f"before {text} after") == reason
-    assert result_of(tmp_path, "notes.txt", text.encode()) == Failure("skipped", reason)
+    assert result_of(tmp_path, "notes.txt", text.encode()) == Failure("skipped", reason, unnamed=True)
 
 
 @pytest.mark.parametrize(

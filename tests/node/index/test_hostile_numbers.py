@@ -17,7 +17,7 @@ from test_index_statistics import assert_exact
 import foltr.node
 from foltr.cli.node_output import day, moment, row_lines
 from foltr.errors import StorageError
-from foltr.node.file_version import LARGEST, SMALLEST, bounded_time, file_version, signed
+from foltr.node.extract.file_version import LARGEST, SMALLEST, bounded_time, file_version, signed
 from foltr.node.index import entries, scan
 from foltr.node.index.layout import Reader
 from foltr.node.index.rules import Rules
@@ -25,7 +25,7 @@ from foltr.node.index.writing import Writer
 from foltr.node.page import search as page_search
 from foltr.node.search.results import to_plain
 from foltr.node.settings import Settings
-from foltr.node.why import why
+from foltr.node.status import why
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - a tmpfs holds any date, ext4 none after 2446
 DATES = {
@@ -190,7 +190,7 @@ def test_reasons_that_quote_a_name_that_is_no_unicode_are_stored(tmp_path):
     odd.mkdir(parents=True)
     (odd / ".gitignore").write_text("private.txt\n")
     (odd / "private.txt").write_text("apple")
-    (root / os.fsdecode(b"id_\xff")).write_text("apple")
+    (root / os.fsdecode(b"id_rsa.\xff")).write_text("apple")
     (root / "plain.txt").write_text("apple")
     places, settings = node_at(tmp_path, root)
     run(places, settings)
@@ -200,7 +200,7 @@ def test_reasons_that_quote_a_name_that_is_no_unicode_are_stored(tmp_path):
     found = why(reader.store, Rules(settings, places), str(odd / "private.txt"))
     assert found.state == "excluded"
     assert "\\udce9/.gitignore, line 1" in found.reason
-    assert why(reader.store, Rules(settings, places), str(root / os.fsdecode(b"id_\xff"))).state == "excluded"
+    assert why(reader.store, Rules(settings, places), str(root / os.fsdecode(b"id_rsa.\xff"))).state == "excluded"
     reader.close()
 
 

@@ -20,11 +20,22 @@ step = st.tuples(
 )
 
 
+def recount(connection, stem_of):
+    """The statistics from the word sequences alone, all of them in memory."""
+    batch = stored_sequences(connection)
+    return statistics.change(batch, stem_of) if batch else statistics.Statistics(0).total()
+
+
+def stored_sequences(connection):
+    rows = connection.execute("SELECT s.content, d.has_text FROM sequences s JOIN documents d ON d.id = s.document")
+    return [statistics.Sequence(*sequences.decode(content), 1, bool(has_text)) for content, has_text in rows]
+
+
 def assert_exact(store):
     """Everything that is stored beside the sequences equals what follows from them."""
     connection = store.connection
     store.refresh()
-    counted = statistics.recount(connection, store.statistics.stem_of)
+    counted = recount(connection, store.statistics.stem_of)
     for name, ours, theirs in zip(counted._fields, store.statistics.total(), counted, strict=True):
         assert np.array_equal(ours, theirs), name
     stored = statistics.Statistics(store.stop_count)
@@ -37,14 +48,15 @@ def assert_exact(store):
     assert all(words[number] == store.statistics.stem_of[number] for number in words)
     stems = {row[0] for row in connection.execute("SELECT id FROM stems")}
     assert stems == {number for number in counted.stems.tolist() if number >= store.stop_count}
-    rows = connection.execute("SELECT content FROM sequences").fetchall()
-    batch = [statistics.Sequence(*sequences.decode(row[0]), 1) for row in rows]
+    batch = stored_sequences(connection)
     sums = field_sums(batch, store.stop_count) if batch else {}
     for field, length, number in connection.execute("SELECT field, length, documents FROM sums"):
         assert (length, number) == sums.get(field, (0, 0)), field
     for table in ("sequences", "bodies"):
         assert connection.execute(f"SELECT document FROM {table} EXCEPT SELECT id FROM documents").fetchall() == []  # noqa: S608
-        assert connection.execute(f"SELECT id FROM documents EXCEPT SELECT document FROM {table}").fetchall() == []  # noqa: S608
+        missing = connection.execute(f"SELECT id FROM documents EXCEPT SELECT document FROM {table}").fetchall()  # noqa: S608
+        without_text = connection.execute("SELECT id FROM documents WHERE has_text = 0").fetchall()
+        assert missing == (without_text if table == "bodies" else [])
 
 
 @given(steps=st.lists(step, max_size=6))
@@ -54,11 +66,33 @@ def test_statistics_equal_a_recount_after_any_sequence_of_changes(steps):
         writer = new_writer(Path(folder))
         for added, removed in steps:
             changed = {f"/home/me/{i}": some for i, some in added}
-            batch = [indexed(writer, path, *some) for path, some in changed.items()]
+            batch = [indexed(writer, path, *some)._replace(named=not some) for path, some in changed.items()]
             gone = [file_number(writer, f"/home/me/{i}") for i in removed if f"/home/me/{i}" not in changed]
             writer.write(batch, gone)
             assert_exact(writer.store)
         writer.close()
+
+
+def test_documents_of_which_only_the_name_is_known_count_in_no_statistic_of_texts(tmp_path):
+    writer = new_writer(tmp_path)
+    writer.write([indexed(writer, "/home/me/run.txt", Text("run", "run the run"))])
+    before, stored = writer.store.statistics.total(), writer.store.collection()
+    pictures = [indexed(writer, f"/home/me/run {i}.png")._replace(named=True) for i in range(50)]
+    writer.write(pictures)
+    assert_exact(writer.store)
+    after, collection = writer.store.statistics, writer.store.collection()
+    assert np.array_equal(after.document_frequency[before.stems], before.document_frequency)
+    assert np.array_equal(after.field_frequency[before.stems], before.field_frequency)
+    assert np.array_equal(after.collection_frequency[before.stems], before.collection_frequency)
+    assert collection.documents == stored.documents == 1
+    assert np.array_equal(collection.lengths, stored.lengths)
+    assert np.array_equal(collection.with_field, stored.with_field)
+    assert writer.store.count_names() == 50
+    assert writer.store.query_text("run").terms[0].names == 50
+    writer.write([], [result.file for result in pictures])
+    assert_exact(writer.store)
+    assert writer.store.count_names() == 0
+    writer.close()
 
 
 def test_statistics_of_a_term_by_eye(tmp_path):

@@ -16,7 +16,7 @@ from foltr.node.index import background, indexing, layout
 from foltr.node.index.layout import Reader
 from foltr.node.index.rules import Rules
 from foltr.node.settings import Settings
-from foltr.node.why import why
+from foltr.node.status import why
 
 UNIQUE = "quetzalcoatlus"
 
@@ -73,7 +73,8 @@ def test_every_file_is_in_exactly_one_state_and_the_counts_add_up(tmp_path):
     assert said(root / ".git") == ("excluded", "the whole folder, by version control: .git/")
     assert said(root / ".git/config") == ("excluded", f"it is in {root}/.git: version control: .git/")
     assert said(root / ".ssh/id_rsa")[0] == "excluded"
-    assert said(root / "p.png") == ("excluded", "binaries: *.png")
+    assert said(root / "p.png")[0] == "skipped"
+    assert "found by its name" in said(root / "p.png")[1]
     assert said(root / "loop") == ("skipped", "a symbolic link")
     assert said(root / "pipe") == ("skipped", "not a regular file")
     assert said(root / "binary.txt")[0] == "skipped"
@@ -177,7 +178,7 @@ def test_an_absent_root_keeps_its_documents_and_a_folder_that_vanished_loses_the
     reader = Reader(places)
     assert searched(reader, UNIQUE) == {"first.txt"}
     state, reason = reader.store.connection.execute("SELECT state, reason FROM roots ORDER BY id LIMIT 1").fetchone()
-    assert (state, reason) == ("failed", "cannot be read: No such file or directory")
+    assert (state, reason) == ("away", "it cannot be reached: No such file or directory")
     reader.close()
 
 

@@ -8,16 +8,16 @@ import pytest
 from small_index import node_at, run, searched
 
 import foltr.node
+from foltr.files import write_json
 from foltr.node import places as node_places
 from foltr.node.index import indexing
 from foltr.node.index.layout import Reader
 from foltr.node.index.rules import GROUPS, OWN, Rules
 from foltr.node.page import sign_ins
-from foltr.node.places import private_json
 from foltr.node.settings import Settings
 
 WORD = "quetzalcoatlus"  # stands for a cookie and a token
-EVERYTHING_ALLOWED = (*GROUPS, "*", "config", "data", "cache", "home")
+EVERYTHING_ALLOWED = (*GROUPS, "*", "config", "data", "cache", "state", "home")
 
 
 def with_secrets(tmp_path):
@@ -27,8 +27,8 @@ def with_secrets(tmp_path):
     (tmp_path / "docs/plain.txt").write_text(f"{WORD} in a document")
     places = node_places.create(node_places.find(home))
     sign_ins.mint(sign_ins.page_folder(places))
-    private_json(places.data / "page_running.json", {"token": WORD})
-    for place in (places.config, places.data, places.cache):
+    write_json(places.data / "page_running.json", {"token": WORD}, private=True)
+    for place in places.folders:
         for name in ("page.txt", "copy.json", "open_page.html"):
             (place / name).write_text(f"<p>{WORD} token</p>")
         (place / "inner").mkdir()
@@ -70,7 +70,7 @@ def test_cookie_and_token_are_not_found_where_the_home_is_below_a_root(tmp_path)
 
 
 @pytest.mark.parametrize(
-    "root", ["config", "data", "cache", "config/inner", "data/page_running.json", "cache/page.txt"]
+    "root", ["config", "data", "cache", "state", "config/inner", "data/page_running.json", "cache/page.txt"]
 )
 def test_a_root_that_is_or_lies_in_such_a_folder_is_excluded(root, tmp_path):
     places = with_secrets(tmp_path)
@@ -141,7 +141,7 @@ def test_what_was_indexed_there_before_is_removed_by_the_next_scan(tmp_path, mon
         before.setattr(indexing, "Rules", lambda settings, places: Rules(settings))
         names, folders = found_by(places, settings)
         assert "deep.txt" in names
-        assert folders == 3
+        assert folders == 4
     assert found_by(places, settings) == ({"plain.txt"}, 0)
 
 

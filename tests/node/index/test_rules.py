@@ -25,10 +25,11 @@ def verdict(root, path, **options):
         (".git/config", "version control"), ("x/.svn/entries", "version control"),
         ("__pycache__/a.txt", "caches"), (".cache/a.txt", "caches"), ("a.txt~", "caches"),
         ("node_modules/x/readme.md", "build output"), ("a.pyc", "build output"),
-        (".venv/lib/a.py", "virtual environments"), ("picture.PNG", "binaries"), ("lib.so.6", "binaries"),
+        (".venv/lib/a.py", "virtual environments"),
         (".config/app/notes.txt", "hidden folders"), (".ssh/config", "secrets"), (".gnupg/x", "secrets"),
         (".env", "secrets"), (".env.local", "secrets"), ("server.pem", "secrets"), ("server.KEY", "secrets"),
-        ("pass.kdbx", "secrets"), ("id_rsa", "secrets"), ("ID_ED25519", "secrets"),
+        ("pass.kdbx", "secrets"), ("id_rsa", "secrets"), ("id_rsa.pub", "secrets"),
+        ("logins.json", "secrets"), ("ID_ED25519", "secrets"),
         (".password-store/x.gpg", "secrets"),
         (".netrc", "secrets"), (".bash_history", "secrets"), (".mozilla/firefox/x/places.txt", "browser profiles"),
         ("google-chrome-beta/x", "browser profiles"), ("sub/.SSH/known_hosts", "secrets"),
@@ -38,9 +39,57 @@ def test_default_rules_name_their_group(tmp_path, path, group):
     assert verdict(tmp_path, path).startswith(group + ": ")
 
 
-@pytest.mark.parametrize("path", ["notes.txt", "build/report.txt", "target/x.md", ".bashrc", "docs/env.md", "keys.txt"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "notes.txt", "build/report.txt", "target/x.md", ".bashrc", "docs/env.md", "keys.txt", "picture.PNG", "lib.so.6",
+        "ID_card front.pdf", "id_photos.zip", "ld.so.8.gz", "credentials", "Credentials", "Shadow", "gshadow.txt",
+    ],
+)  # fmt: skip
 def test_ordinary_files_are_not_excluded(tmp_path, path):
     assert verdict(tmp_path, path) is None
+
+
+@pytest.mark.parametrize(
+    ("content", "ordinary"),
+    [
+        (b"PK\3\4 a presentation", True),
+        (b"1. The answer is b, since the sum of all angles is one hundred and eighty degrees", True),
+        (b"-----BEGIN PRIVATE KEY-----\n the words of this file are many but it is a key all the same", False),
+        (b"0\x82\4\xa4\2\1\0\2\x82", False),
+        (b"yAnz5TF+lXXJte14tji3zlMNq+hd2rYUIgJBgB3fBmk=\n", False),
+        (b"", False),
+    ],
+)
+def test_a_file_with_the_ending_of_keys_is_looked_into(tmp_path, content, ordinary):
+    (tmp_path / "talk.key").write_bytes(content)
+    assert verdict(tmp_path, "talk.key") == (None if ordinary else "secrets: *.key")
+
+
+@pytest.mark.parametrize(
+    ("path", "rule"),
+    [
+        ("id_rsa.old", "secrets: id_rsa.*"), (".env.local", "secrets: .env*"), ("client_secret_7.json",
+        "secrets: client_secret*.json"), ("google-chrome-beta/x", "browser profiles: google-chrome*/"),
+        ("draft.txt~", "caches: *~"), ("server.pem", "secrets: *.pem"),
+    ],
+)  # fmt: skip
+def test_a_verdict_names_the_pattern_and_not_the_file(tmp_path, path, rule):
+    assert verdict(tmp_path, path) == rule
+
+
+def test_a_profile_of_thunderbird_is_added_on_purpose_and_its_keys_stay_out(tmp_path):
+    profile = tmp_path / "mail/x.default"
+    (profile / "Mail/Local Folders").mkdir(parents=True)
+    for name in ("key4.db", "logins.json", "cert9.db", "Mail/Local Folders/Inbox"):
+        (profile / name).write_text("x")
+    inbox = str(profile / "Mail/Local Folders/Inbox")
+    refused = Rules(Settings(roots=(str(tmp_path),))).verdict(inbox)
+    assert refused == "browser profiles: a folder with key4.db; it holds mail: add this folder itself to search it"
+    added = Rules(Settings(roots=(str(tmp_path), str(profile))))
+    assert added.verdict(inbox) is None
+    for name in ("key4.db", "logins.json", "cert9.db"):
+        assert added.verdict(str(profile / name)) == f"secrets: {name}"
 
 
 def test_output_folders_are_known_by_what_stands_beside_them(tmp_path):
@@ -128,4 +177,4 @@ def test_settings_are_read_back_and_unknown_keys_refused(tmp_path):
 
 
 def test_groups_are_documented_patterns():
-    assert set(GROUPS) >= {"secrets", "version control", "caches", "build output", "virtual environments", "binaries"}
+    assert set(GROUPS) >= {"secrets", "version control", "caches", "build output", "virtual environments"}

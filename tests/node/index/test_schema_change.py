@@ -32,7 +32,8 @@ ALTER TABLE bodies RENAME TO texts;
 """
 AS_TODAY = """
 CREATE TEMP VIEW documents AS
-    SELECT id, file, part, caption AS title, kind, date, sender, '' AS recipients, generation FROM main.documents;
+    SELECT id, file, part, caption AS title, kind, date, sender, '' AS recipients, generation, has_text
+    FROM main.documents;
 CREATE TEMP VIEW bodies AS SELECT document, content FROM texts;
 """
 

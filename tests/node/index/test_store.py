@@ -7,8 +7,9 @@ import pytest
 from small_index import Text, file_number, indexed, new_writer, write
 
 from foltr.errors import StorageError
-from foltr.node.index.store import Store, open_store
-from foltr.node.index.writing import Result, exclusive
+from foltr.files import held
+from foltr.node.index.store import Store
+from foltr.node.index.writing import Result
 from foltr.text.fields import FIELDS
 
 
@@ -145,15 +146,13 @@ def test_an_error_inside_a_batch_leaves_the_state_before(writer):
 
 def test_a_second_writer_is_refused_with_the_number_of_the_first(tmp_path):
     lock = tmp_path / "index.lock"
-    with exclusive(lock), pytest.raises(StorageError, match=f"number {os.getpid()}"), exclusive(lock):
+    with held(lock, "indexing"), pytest.raises(StorageError, match=f"number {os.getpid()}"), held(lock, "indexing"):
         pass
-    with exclusive(lock):
+    with held(lock, "indexing"):
         pass
 
 
-def test_an_index_that_is_not_there_or_not_ours_is_refused(tmp_path):
-    with pytest.raises(StorageError, match="there is no index yet"):
-        open_store(tmp_path / "index.sqlite")
+def test_an_index_that_is_not_ours_is_refused(tmp_path):
     (tmp_path / "index.sqlite").write_bytes(b"no database at all" * 100)
     with pytest.raises(StorageError, match="delete the file"):
-        open_store(tmp_path / "index.sqlite")
+        Store(tmp_path / "index.sqlite")

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from foltr.node.learning.log import Impression
+from foltr.node.learning import teaching
+from foltr.node.learning.impressions import Impression
 from foltr.rng import stream
 
 NAMES = ("bm25:range", "cov_title:none", "opened:saturating")
@@ -27,6 +28,11 @@ def chosen(log, number=0, place=0, *, time=None, **more):
     stored = log.record(one)
     log.choose(stored, one.documents[place], one.time + 1 if time is None else time)
     return stored
+
+
+def taught(log, names=NAMES):
+    """The lists of a log that teach, as a learner gets them."""
+    return teaching.interactions(log, names, teaching.lessons(log))
 
 
 def bytes_of(folder):

@@ -1,13 +1,12 @@
-"""Memory of choices by Firefox's rule, and counts of openings."""
+"""Memory of choices by Firefox's rule."""
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
 from foltr.node.learning import memory
 from foltr.node.learning.log import Log
-from foltr.node.learning.memory import DAY, Use, count_openings, entries, lookup, place, quick_return, typed_text
+from foltr.node.learning.memory import DAY, Use, entries, lookup, place, typed_text
 from foltr.rng import stream
 
 NOON = 20_000 * DAY + DAY / 2
@@ -138,12 +137,6 @@ def test_places_are_a_permutation_and_the_others_keep_their_order(order, remembe
     assert [one for one in placed if one not in lifted] == [one for one in order if one not in lifted]
 
 
-def test_a_quick_return_is_one_within_ten_seconds():
-    assert quick_return(NOON, NOON + 10)
-    assert not quick_return(NOON, NOON + 10.1)
-    assert not quick_return(NOON, NOON - 1)
-
-
 # ---- keys and counts
 
 
@@ -155,40 +148,6 @@ def test_a_key_survives_odd_names():
 def test_the_folder_of_a_mail_is_its_mailbox():
     assert memory.folder_of("/home/ann/a.txt") == "/home/ann"
     assert memory.folder_of(memory.document_key("/home/ann/inbox", "7")) == "/home/ann/inbox"
-
-
-def test_openings_are_counted_by_document_and_folder():
-    uses = [("p", "/x/a", NOON), ("q", "/x/a", NOON - 2 * DAY), ("p", "/x/b", NOON), (None, "/y/c", NOON)]
-    counted = count_openings([*uses, (None, "/y/c", NOON)], NOON)
-    assert counted.documents == pytest.approx({"/x/a": 1 + 0.975**2, "/x/b": 1, "/y/c": 2})
-    assert counted.folders == pytest.approx({"/x": 2 + 0.975**2, "/y": 2})
-    assert counted.total == pytest.approx(4 + 0.975**2)
-
-
-def test_the_same_words_and_document_count_once_as_of_the_newest_opening():
-    uses = [("p", "/x/a", NOON), ("p", "/x/a", NOON - 3 * DAY), ("p", "/x/a", NOON - DAY)]
-    assert count_openings(uses, NOON).documents == {"/x/a": 1}
-
-
-def test_folders_are_weighed_against_their_sizes():
-    uses = [(None, f"/large/{n}", NOON) for n in range(8)] + [(None, f"/small/{n}", NOON) for n in range(8)]
-    counted = memory.weighed(count_openings(uses, NOON), {"/large": 900, "/small": 10}, 1000)
-    large, small, never = memory.folder_opened(counted, ["/large/new", "/small/new", "/never/x"])
-    assert large < 0 < small  # half of the openings are few for nine tenths of the documents, many for a hundredth
-    assert never < 0
-
-
-def test_documents_that_are_gone_from_the_index_still_count():
-    counted = memory.weighed(count_openings([("p", "/x/a", NOON), ("q", "/x/b", NOON)], NOON), {"/x": 0}, 0)
-    assert counted.sizes == {"/x": 2}
-    assert counted.indexed == 2
-    assert np.isfinite(memory.opened(counted, ["/x/a", "/y/c"])).all()
-
-
-def test_nothing_opened_counts_nothing():
-    counted = count_openings([], NOON)
-    assert not memory.opened(counted, ["/a"]).any()
-    assert not memory.folder_opened(counted, ["/a"]).any()
 
 
 # ---- over the log, as functions over plain data say

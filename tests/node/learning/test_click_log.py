@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from logged_lists import NAMES, NOW, chosen, impression, keys
+from logged_lists import NAMES, NOW, chosen, impression, keys, taught
 
 from foltr.errors import InputError, StorageError
 from foltr.node.learning.log import FORGOTTEN, QUICK_RETURN, Log
@@ -25,7 +25,7 @@ def test_a_list_with_a_choice_is_an_interaction(log):
     one = impression(4)
     number = log.record(one)
     log.choose(number, one.documents[2], NOW)
-    (found,) = log.interactions(NAMES)
+    (found,) = taught(log, NAMES)
     assert np.array_equal(found.features, np.asarray(one.features, dtype=np.float32))
     assert np.array_equal(found.ranking, np.arange(5))
     assert found.clicks.tolist() == [False, False, True, False, False]
@@ -33,22 +33,20 @@ def test_a_list_with_a_choice_is_an_interaction(log):
     assert found.model_version == 0
 
 
-def test_interactions_come_in_the_order_of_the_log_with_all_their_choices(log):
+def test_interactions_come_in_the_order_of_the_log(log):
     first, second = log.record(impression(1)), log.record(impression(2, model_version=7))
     log.choose(second, keys(2)[0], NOW)
-    log.choose(first, keys(1)[1], NOW + 1)
     log.choose(first, keys(1)[4], NOW + 2)
     log.record(impression(3))  # nothing was opened
-    one, two = log.interactions(NAMES)
-    assert one.clicks.tolist() == [False, True, False, False, True]
+    one, two = taught(log, NAMES)
+    assert one.clicks.tolist() == [False, False, False, False, True]
     assert (two.clicks.tolist()[0], two.model_version) == (True, 7)
-    assert len(log.interactions(NAMES, since=NOW + 2)) == 1
 
 
 def test_columns_follow_the_names_and_unknown_features_are_zero(log):
     chosen(log, 1)
-    (as_stored,) = log.interactions(NAMES)
-    (other,) = log.interactions(("new:none", "opened:saturating", "bm25:range", "bm25:none"))
+    (as_stored,) = taught(log, NAMES)
+    (other,) = taught(log, ("new:none", "opened:saturating", "bm25:range", "bm25:none"))
     assert not other.features[:, [0, 3]].any()  # another scaling is another feature
     assert np.array_equal(other.features[:, 1], as_stored.features[:, 2])
     assert np.array_equal(other.features[:, 2], as_stored.features[:, 0])
@@ -60,7 +58,7 @@ def test_a_choice_that_was_taken_back_is_no_click_and_no_memory(log):
     log.choose(stored, keys(1)[0], NOW + 5)
     assert log.take_back(stored, keys(1)[0])
     assert (log.lookup("query 1", NOW), log.openings(NOW)) == before
-    assert log.interactions(NAMES)[0].clicks.tolist() == [False, False, False, True, False]
+    assert taught(log, NAMES)[0].clicks.tolist() == [False, False, False, True, False]
     assert not log.take_back(stored, keys(1)[0])
     assert not log.take_back(stored, "/never/shown")
     assert [one.withdrawn for one in log.displayed(stored).choices] == [0, QUICK_RETURN]
@@ -83,7 +81,7 @@ def test_forgetting_a_choice_is_not_deleting_history(log):
     assert log.forget_choice("ANNUAL rep", keys(1)[3]) == 1
     assert log.lookup("annual report 2024", NOW) == []
     assert log.openings(NOW).total == 0
-    assert log.interactions(NAMES) == []
+    assert taught(log, NAMES) == []
     shown = log.displayed(stored)
     assert shown.query == "annual report 2024"
     assert [(one.document, one.withdrawn) for one in shown.choices] == [(keys(1)[3], FORGOTTEN)]

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from logged_lists import NAMES, chosen
+from logged_lists import NAMES, chosen, taught
 
 from foltr.node.learning import versions
 from foltr.node.learning.log import Log
@@ -43,7 +43,7 @@ from foltr.node.learning.log import Log
 with Log(Path(sys.argv[1])) as log:
     for number in range(10**6):
         stored = [chosen(log, 2 * number + one) for one in range(2)]
-        erasure.delete(log, stored[:1])
+        erasure.erase(log, erasure.Searches(tuple(stored[:1])))
         print(stored[1], flush=True)
 """
 
@@ -68,7 +68,7 @@ def test_choices_that_were_acknowledged_survive_kill_9(tmp_path, lines):
         assert log.rows("PRAGMA integrity_check") == [("ok",)]
         assert [one.impression for one in reversed(log.history(limit=10**6)) if one.choices][: len(said)] == said
         assert log.clicks() - len(said) in (0, 1)  # at most the one that was not acknowledged
-        assert len(log.interactions(NAMES)) == log.clicks()
+        assert len(taught(log, NAMES)) == log.clicks()
         assert chosen(log, 0) > max(said)
 
 
@@ -118,6 +118,6 @@ def test_a_write_ahead_log_that_was_torn_anywhere_gives_a_beginning_of_the_histo
             assert log.rows("PRAGMA integrity_check") == [("ok",)]
             with_choice = [one.impression for one in reversed(log.history()) if one.choices]
             assert with_choice == numbers[: len(with_choice)]
-            assert len(log.interactions(NAMES)) == len(with_choice)
+            assert len(taught(log, NAMES)) == len(with_choice)
             seen.add(len(with_choice))
     assert len(seen) >= 10

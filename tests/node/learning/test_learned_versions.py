@@ -5,13 +5,14 @@ import json
 import msgspec
 import numpy as np
 import pytest
-from logged_lists import NOW
+from logged_lists import NOW, taught
 
 from foltr.errors import DataError, InputError
-from foltr.learners.softmax import fit
-from foltr.node.learning import erasure, versions
+from foltr.learners.softmax import SoftmaxMap, fit
+from foltr.node.learning import erasure, guard, versions
 from foltr.node.learning.guard import NEW, OLD
-from foltr.node.learning.log import Impression, Log
+from foltr.node.learning.impressions import Impression
+from foltr.node.learning.log import Log
 from foltr.node.learning.versions import LEARNER, Weights, feature_names, start_weights, values_of
 from foltr.privacy.mechanisms import NoPrivacy
 from foltr.rng import stream
@@ -99,7 +100,7 @@ def fitted(log):
     """[features] the fit of the whole log from the start weights."""
     is_history = np.isin(np.arange(WIDTH), versions.history_indices(start_weights()))
     prior = np.where(is_history, LEARNER.history_prior, LEARNER.prior)
-    return fit(log.interactions(NAMES), values_of(start_weights(), NAMES), prior, unshown=LEARNER.unshown)
+    return fit(taught(log, NAMES), values_of(start_weights(), NAMES), prior, unshown=LEARNER.unshown)
 
 
 def test_nothing_is_learned_before_ten_clicks(log):
@@ -144,27 +145,14 @@ def test_the_same_log_gives_the_same_weights(log, tmp_path):
         assert versions.serving(other) == versions.serving(log)
 
 
-def test_learning_can_be_switched_off_and_the_version_stays(log):
-    searches(log, 0, 10)
-    versions.refit(log, NOW)
-    versions.switch(log, on=False)
-    searches(log, 10, 30)
-    assert not versions.is_on(log)
-    assert not versions.refit_due(log)
-    assert versions.refit(log, NOW, force=True).version is None
-    assert versions.serving(log).current.version == 1
-    versions.switch(log, on=True)
-    assert versions.refit(log, NOW).version == 2
-
-
 def test_a_version_that_ranks_the_log_worse_is_refused(log):
     """Current weights that know what was opened; a fit that is tied to the start cannot reach them."""
     with log.transaction():
         for number in range(30):
             search(log, number, opens=int(stream(number, purpose="choice").integers(10, 1)[0]))
     stronger = [msgspec.structs.replace(one, weight=0.0) for one in start_weights().features]
-    interactions = log.interactions(NAMES)
-    best = fit(interactions, values_of(start_weights(), NAMES), 1e-3)
+    logged = taught(log, NAMES)
+    best = fit(logged, values_of(start_weights(), NAMES), 1e-3)
     named = tuple(msgspec.structs.replace(one, weight=float(w)) for one, w in zip(stronger, best, strict=True))
     versions.adopt(log, Weights(9, "linear", named, "start", "2026-01-01"))
     result = versions.refit(log, NOW)
@@ -176,10 +164,46 @@ def test_a_version_that_ranks_the_log_worse_is_refused(log):
     assert not versions.refit_due(log)  # not again before ten more clicks
 
 
+WEAK = SoftmaxMap(prior=0.1, history_prior=0.1, min_clicks=10)  # fits every accident of a short log
+
+
+def opened_by_the_start(log, first, last):
+    """People who mostly want what the start weights put first: whatever is learned beside it is an accident."""
+    with log.transaction():
+        for number in range(first, last):
+            search(log, number, opens=0 if number % 3 else 5)
+
+
+def test_a_fit_that_only_knows_its_own_log_is_refused(log):
+    """The log that was fitted ranks better, texts that were left out rank worse: replaying the log would accept it."""
+    opened_by_the_start(log, 0, 30)
+    start, logged = values_of(start_weights(), NAMES), taught(log, NAMES)
+    own = fit(logged, start, WEAK.prior, unshown=WEAK.unshown)
+    assert guard.replay(logged, start, own).new > guard.replay(logged, start, own).old
+    result = versions.refit(log, NOW, learner=WEAK)
+    assert result.version is None
+    assert "refused: texts that it was not fitted to rank worse than version 0" in result.reason
+    assert result.replay.clearly_worse
+    assert versions.serving(log) == (start_weights(), None)
+    assert [one.state for one in versions.versions(log)] == ["refused"]
+
+
+def test_weights_that_turn_out_to_lose_to_the_start_leave_with_the_fit_that_shows_it(log):
+    """A version from the first ten choices ranks; forty more show that fits to this log lose to the start weights."""
+    searches(log, 0, 10)
+    assert versions.refit(log, NOW, learner=WEAK).version == 1
+    opened_by_the_start(log, 100, 150)
+    assert versions.refit(log, NOW, learner=WEAK).version is None
+    assert versions.serving(log) == (start_weights(), None)
+    assert [one.state for one in versions.versions(log)] == ["refused", "returned"]
+    searches(log, 200, 240)
+    assert not versions.refit_due(log)  # learning waits
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e6])
 def test_weights_beyond_use_make_no_version(log, monkeypatch, value):
     searches(log, 0, 10)
-    monkeypatch.setattr(versions, "fit", lambda interactions, start, prior, unshown, evidence: np.full(WIDTH, value))
+    monkeypatch.setattr(versions, "fit", lambda interactions, start, prior, unshown: np.full(WIDTH, value))
     assert versions.refit(log, NOW).version is None
     assert versions.versions(log) == []
     assert versions.serving(log) == (start_weights(), None)
@@ -188,7 +212,7 @@ def test_weights_beyond_use_make_no_version(log, monkeypatch, value):
 def test_deleting_from_the_log_does_not_stop_learning(log):
     searches(log, 0, 20)
     versions.refit(log, NOW)
-    erasure.delete_all(log)
+    erasure.erase(log, erasure.ALL_SEARCHES)
     searches(log, 20, 30)
     assert versions.refit_due(log)
     searches(log, 30, 100)  # enough that the fit outranks version 1 on them
@@ -196,6 +220,34 @@ def test_deleting_from_the_log_does_not_stop_learning(log):
     current = versions.serving(log).current
     assert current.version == 2
     assert np.allclose(values_of(current, NAMES), fitted(log))
+
+
+@pytest.mark.parametrize("reset", [False, True])
+def test_a_fit_to_a_log_that_is_erased_meanwhile_is_not_stored(log, monkeypatch, reset):
+    searches(log, 0, 20)
+    fit = versions.fit
+
+    def fit_during_an_erasure(*arguments, **options):
+        erasure.erase(log, erasure.ALL_SEARCHES, reset_weights=reset)
+        return fit(*arguments, **options)
+
+    monkeypatch.setattr(versions, "fit", fit_during_an_erasure)
+    assert versions.refit(log, NOW).version is None
+    assert versions.versions(log) == []
+    assert versions.serving(log) == (start_weights(), None)
+
+
+def test_a_verdict_on_lists_that_are_erased_meanwhile_is_not_stored(log, monkeypatch):
+    searches(log, 0, 20)
+    versions.refit(log, NOW)
+
+    def verdict_during_a_reset(points):
+        versions.reset(log)
+        return "trust"
+
+    monkeypatch.setattr(versions.guard, "verdict", verdict_during_a_reset)
+    assert versions.judge(log) == "open"
+    assert versions.serving(log) == (start_weights(), None)  # and not a version that is deleted
 
 
 def test_withdrawn_choices_do_not_teach(log):

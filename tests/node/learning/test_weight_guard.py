@@ -46,6 +46,17 @@ def test_weights_that_lose_clearly_are_refused_and_better_or_equal_ones_are_not(
     assert replay(log, good, np.array([np.nan, 1.0])).clearly_worse
 
 
+def test_every_list_is_replayed_by_a_fit_that_does_not_know_its_fold():
+    log = [lists(number, 0) for number in range(12)]
+    weights = guard.held_out(
+        log, lambda some: np.array([sum(one is log[place] for one in some) for place in range(12)])
+    )
+    for place, row in enumerate(weights.tolist()):
+        assert row == [float(other % 5 != place % 5) for other in range(12)]
+    first = guard.held_out(log, lambda some: np.array([len(some)]), first=5)
+    assert first.ravel().tolist() == [4] * 12
+
+
 # ---- interleaving
 
 

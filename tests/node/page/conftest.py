@@ -4,7 +4,8 @@ import shutil
 
 import pytest
 from browser_window import CHROMIUM, Windows
-from page_client import PORT, Client, Server, desktop, form_of, write_docstrings, write_hostile
+from fake_desktop import Desktop
+from page_client import PORT, Client, Server, form_of, write_docstrings, write_hostile
 
 import foltr.node
 from foltr.node.page import sign_ins
@@ -66,12 +67,6 @@ def csrf(browser_client):
     return form_of(browser_client.get("/settings").text)["csrf"]
 
 
-@pytest.fixture
-def opened(tmp_path, monkeypatch):
-    """An xdg-open that writes down what it gets, into a pipe that is read to its end."""
-    return desktop(tmp_path, monkeypatch.setenv)
-
-
 @pytest.fixture(scope="module")
 def chromium():
     from playwright.sync_api import sync_playwright
@@ -95,9 +90,10 @@ def server(library, tmp_path_factory):
     folder = tmp_path_factory.mktemp("served")
     shutil.copytree(library / "home", folder / "home")
     variables = {}
-    read = desktop(folder, variables.__setitem__)
+    desktop = Desktop(folder / "desktop", variables.__setitem__)
+    desktop.program("xdg-open")
     started = Server(folder / "home", **variables)
-    started.opened, started.home, started.documents = read, folder / "home", library
+    started.opened, started.home, started.documents = desktop, folder / "home", library
     yield started
     started.end()
 

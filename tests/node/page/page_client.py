@@ -59,6 +59,7 @@ def write_hostile(folder):
     executable.write_text("hostile executable\n")
     executable.chmod(0o755)
     (folder / "letter.txt").write_text("hostile letter, a harmless one\n")
+    (folder / "node_modules").mkdir()  # which a default rule leaves out
 
 
 class Client:
@@ -82,20 +83,6 @@ class Client:
 
     def post(self, address, **options):
         return self._runner.run(self._client.post(address, **options))
-
-
-def desktop(folder, set_variable):
-    programs = folder / "programs"
-    programs.mkdir()
-    os.mkfifo(folder / "pipe")
-    (programs / "xdg-open").write_text(f'#!/bin/sh\nprintf "%s" "$1" > "{folder}/pipe"\n')
-    (programs / "xdg-open").chmod(0o755)
-    set_variable("PATH", f"{programs}:{os.environ['PATH']}")
-
-    def read():
-        return (folder / "pipe").read_text()
-
-    return read
 
 
 def form_of(text):

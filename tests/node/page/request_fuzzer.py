@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections import defaultdict
 from pathlib import Path
 from urllib.parse import quote_from_bytes, urlencode
 
@@ -9,6 +10,7 @@ from page_client import PORT, form_of, numbers
 
 import foltr.node.page
 from foltr.node.page import actions
+from foltr.node.search.launchable import RISKS
 from foltr.rng import stream
 
 TEMPLATES = Path(foltr.node.page.__file__).with_name("templates")
@@ -43,7 +45,7 @@ CHARSETS = ("utf-8", "utf-16", "utf-7", "idna", "punycode", "unicode_escape", "r
             "latin-1", "no-such-charset", "undefined", "x\0y", "mbcs", "utf-32")  # fmt: skip
 METHODS = ("GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "X")
 HEADERS = (
-    [], [(b"hx-request", b"true")], [(b"x-sequence", b"9" * 40)], [(b"x-sequence", b"7")],
+    [], [(b"x-part", b"true")], [(b"x-sequence", b"9" * 40)], [(b"x-sequence", b"7")],
     [(b"sec-fetch-site", b"same-origin"), (b"origin", b"null")], [(b"sec-fetch-site", b"cross-site")],
     [(b"origin", b"\xff")], [(b"cookie", b"a=b; \xff=\xfe; foltr_8390=")], [(b"content-length", b"9" * 5000)],
     [(b"range", b"bytes=-1,5-2")], [(b"if-none-match", b"*")], [(b"if-modified-since", b"Mon, 99 Foo 99999")],
@@ -137,7 +139,10 @@ def fields_of_forms():
     """The names of fields in the forms of all templates, by the path that the form is sent to."""
     text = "\n".join(file.read_text("utf-8") for file in sorted(TEMPLATES.glob("*.html")))
     forms = re.findall(r'<form[^>]*action="([^"]*)"(.*?)</form>', text, re.DOTALL)
-    return {path: set(re.findall(r'(?:name="|switch\(")(\w+)"', form)) for path, form in forms}
+    names = defaultdict(set)
+    for path, form in forms:
+        names[path] |= set(re.findall(r'(?:name="|switch\(")(\w+)"', form))
+    return names
 
 
 def path_of(route):
@@ -192,4 +197,5 @@ async def true_values(application, cookie):
         "action": ["pause", "resume", "scan"], "confirmation": ["forget me"], "n": [10, 20], "sort": ["date", ""],
         "search": [1, 2, 3], "back_to": [0, 1], "since": ["2024-01-01"], "until": ["2030-01-01"], "workers": [1, 2],
         "retention_days": [30, 365], "language": ["english"], "exclude": ["*.log\njson/"], "before": [1, 5, 100],
+        "kind": list(RISKS), "consent": list(RISKS), "file": range(1, 400),
     }  # fmt: skip

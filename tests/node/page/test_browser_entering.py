@@ -1,5 +1,6 @@
 """Getting in and out in a real browser: no address of its history has a token."""
 
+import os
 import re
 from pathlib import Path
 
@@ -41,17 +42,48 @@ def test_the_address_with_the_token_is_replaced(window, server, script):
     assert not any("token" in address for address in history(page))
 
 
-def test_a_browser_is_started_with_a_file_and_no_address_has_the_token(window, server, monkeypatch, tmp_path):
-    """The started program only gets the name of a file, which only the owner can read."""
-    started = []
+@pytest.fixture
+def started(monkeypatch):
+    """What a browser is started with."""
+    addresses = []
     monkeypatch.setenv("DISPLAY", ":99")
-    monkeypatch.setattr("webbrowser.open", lambda address: started.append(address) or True)
+    monkeypatch.setattr("webbrowser.open", lambda address: addresses.append(address) or True)
+    return addresses
+
+
+def test_a_browser_is_started_with_an_address_that_lets_one_in_within_a_minute(window, server, started):
+    """A browser in a sandbox cannot read a file of ours; other users who read its arguments are not let in (`Door`)."""
     places = find(server.home)
     assert entrance.open_browser(places, Served(server.port, "127.0.0.1"))
+    (address,) = started
+    assert address.startswith(server.base + "/?token=")
+    page = window()
+    page.goto(address)
+    page.wait_for_url(server.base + "/")
+    assert page.locator("#q").count() == 1
+    assert not any("token" in visited for visited in history(page))
+    other = window()
+    assert other.goto(address).status == 401
+    assert list(sign_ins.page_folder(places).glob("*.html")) == []
+
+
+def test_the_address_of_a_started_browser_expires_after_a_minute(window, server, started):
+    places = find(server.home)
+    entrance.open_browser(places, Served(server.port, "127.0.0.1"))
+    for file in (sign_ins.page_folder(places) / "tokens").iterdir():
+        os.utime(file, (0, file.stat().st_mtime - 61))
+    assert window().goto(started[0]).status == 401
+
+
+def test_where_owners_of_connections_are_unknown_a_browser_is_started_with_a_file(window, server, started, monkeypatch):
+    """The started program only gets the name of a file, which only the owner can read."""
+    monkeypatch.setattr(entrance, "tells_owners", lambda: False)
+    places, served = find(server.home), Served(server.port, "127.0.0.1")
+    assert entrance.open_browser(places, served)
     (file,) = started
     assert file.startswith("file:///")
     assert Path(file.removeprefix("file://")).stat().st_mode & 0o077 == 0
-    (token,) = re.findall(r'value="([^"]+)"', entrance.leading_page(sign_ins.page_folder(places)).read_text())
+    (token,) = re.findall(r'value="([^"]+)"', entrance.leading_page(sign_ins.page_folder(places), served).read_text())
     assert token not in file
     page, asked = window(), []
     page.on("request", lambda request: asked.append(request.url))

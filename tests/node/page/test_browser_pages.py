@@ -4,6 +4,7 @@ import json
 import re
 import time
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 from browser_window import PHONE, needs_chromium, titles, violations
@@ -39,6 +40,35 @@ def test_every_page_is_accessible(visit, name, scheme):
         page.locator(".loaded pre").first.wait_for()
     assert violations(page) == []
     assert page.problems == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_that_follow_from_others_are_accessible(visit, server, scheme):
+    """Of one row, of errors, of a question and of signing out."""
+    page = visit("/?q=hostile+launcher", color_scheme=scheme)
+    here = {name: page.locator(f"#act input[name={name}]").input_value() for name in ("search_id", "q", "sort", "n")}
+    address = urlencode(here | {"document": page.locator(".open").first.get_attribute("value")})
+    for part in ("explain", "preview", "open-with"):
+        page.goto(f"{server.base}/{part}?{address}")
+        assert violations(page) == [], part
+    for wrong in ("/nothing", "/explain?search_id=0&document=1", "/list?n=x"):
+        page.goto(server.base + wrong)
+        assert violations(page) == [], wrong
+    page.goto(server.base + "/?q=hostile+launcher")
+    page.evaluate("""() => {
+        const form = document.getElementById("act"), row = document.querySelector(".open");
+        form.append(Object.assign(document.createElement("input"), { name: "open", value: row.value }));
+        form.submit();  // as without a script
+    }""")
+    expect(page.locator("h1")).to_have_text("Before it is opened")
+    assert violations(page) == []
+    page.goto(server.base + "/settings")
+    page.get_by_role("button", name="Sign out this browser").click()
+    expect(page.locator("h1")).to_have_text("This browser is signed out")
+    assert violations(page) == []
+    page.goto(server.base + "/")
+    expect(page.locator("h1")).to_have_text("This page belongs to somebody")
+    assert violations(page) == []
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -151,13 +181,15 @@ def test_a_frame_of_another_page_stays_empty(chromium, server, tmp_path):
 
 def test_the_curve_is_drawn_and_versions_can_be_gone_back_to(visit, server):
     with foltr.node.open(server.home) as node:
-        for _ in range(4):
-            for words in ("json", "queue", "heapq"):
-                results = node.search(words)
+        for then in ("", " module", " class", " function"):
+            for word in ("json", "queue", "heapq"):
+                results = node.search(word + then)
                 node.choose(results, results.rows[-1].id)
     page = visit("/learning")
+    assert "searches had the document first" in page.locator("h1 + p").inner_text()  # the page begins with it
+    assert not page.locator("#curve-table").is_visible()  # ranks come behind "details"
+    page.get_by_text("Details: how far down").click()
     page.locator("#curve canvas").wait_for()
-    page.get_by_text("The numbers as a table").click()
     assert page.locator("#curve-table tbody tr").count() >= 12
     page.get_by_role("button", name="Fit now").click()
     page.locator(".note").wait_for()

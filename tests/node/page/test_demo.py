@@ -70,7 +70,7 @@ def test_the_page_follows_the_story(demo_client, story):
     assert "at least 18 of 20 people are in every sum" in text
     assert "no epsilon" in text
     assert "refresh" not in text
-    assert "hx-trigger" not in text  # nothing is asked for any more
+    assert "data-refresh" not in text  # nothing is asked for any more
 
 
 def test_a_ranker_that_learned_nothing_is_not_called_better(demo_client, story):
@@ -82,10 +82,10 @@ def test_a_ranker_that_learned_nothing_is_not_called_better(demo_client, story):
 
 def test_a_part_is_sent_again_only_when_something_is_new(demo_client, story):
     story.points = (point(0),)
-    asked = re.search(r'hx-get="([^"]+)"', demo_client.get("/demo").text)[1]
-    assert demo_client.get(asked, headers={"hx-request": "true"}).status_code == 204
+    asked = re.search(r'data-refresh="([^"]+)"', demo_client.get("/demo").text)[1]
+    assert demo_client.get(asked, headers={"x-part": "true"}).status_code == 204
     story.points = (point(0), point(1))
-    part = demo_client.get(asked, headers={"hx-request": "true"})
+    part = demo_client.get(asked, headers={"x-part": "true"})
     assert part.status_code == 200
     assert "<html" not in part.text
 

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 
+import msgspec
 import pytest
 from page_client import PORT
 from typer.testing import CliRunner
@@ -102,7 +103,7 @@ def test_a_killed_follower_is_shown_and_started_again(following, waits, node, ho
         assert "not followed" in text
         assert "killed by SIGKILL" in text
         assert "Up to date" not in text
-    assert "Up to date" not in browser_client.get("/index", headers={"hx-request": "true"}).text
+    assert "Up to date" not in browser_client.get("/index", headers={"x-part": "true"}).text
     assert "NOT followed: the process that follows changes was killed by SIGKILL" in status_line(home)
     waits.end()
     until(lambda: following.state.get("mode") == "watching")
@@ -194,12 +195,12 @@ def test_an_unexpected_error_ends_the_process_and_tells_which(node, tmp_path):
     """The real child, in which following fails as no error of ours does."""
     program = (
         "import sys, foltr.node.index.watch as watch\n"
-        "def follow(*_): raise OverflowError('Python int too large')\n"
+        "def follow(*_, **__): raise OverflowError('Python int too large')\n"
         "watch.follow = follow\n"
         "from foltr.node.page.following import main\n"
         "main(sys.argv[1])\n"
     )
-    arguments = json.dumps({name: str(getattr(node.places, name)) for name in ("config", "data", "cache")})
+    arguments = json.dumps({name: str(folder) for name, folder in msgspec.structs.asdict(node.places).items()})
     command = [sys.executable, "-c", program, arguments]
     child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     with child:
@@ -239,5 +240,23 @@ def test_a_server_that_was_killed_is_told(node, home):
     for other in (follower.Process(mine.number, "1"), follower.Process(2**31 - 1), follower.Process(2**70)):
         assert not follower.is_alive(other)
     assert follower.is_alive(mine)
+    follower.remove(node.places, server)
     (node.places.data / "following.json").write_text("{}")
     assert follower.read(node.places) is None
+
+
+def test_servers_have_records_of_their_own_and_one_that_follows_is_enough(node, home):
+    mine, gone = follower.process(os.getpid()), follower.Process(2**31 - 1, "1")
+    other = follower.process(os.getppid())
+    (node.places.data / "following.json").write_text(json.dumps(
+        {"server": {"number": gone.number, "started": "1"}, "follower": None}))  # fmt: skip
+    assert not follower.read(node.places).running
+    follower.write(node.places, follower.Record(mine, mine))
+    follower.write(node.places, follower.Record(other, None, 3, "it died"))
+    assert follower.read(node.places).running
+    assert len(list(node.places.data.glob("following*.json"))) == 2  # not that of the server that is gone
+    follower.remove(node.places, other)
+    assert follower.read(node.places).running
+    follower.write(node.places, follower.Record(other, None, 3, "it died"))
+    follower.remove(node.places, mine)
+    assert follower.read(node.places) == follower.Follower(False, 3, "it died", None)

@@ -41,7 +41,7 @@ def test_previews_and_explanations_are_text(browser_client):
         text = browser_client.get("/", params={"q": words}).text
         for number in numbers(text):
             for part in ("/preview", "/explain"):
-                for headers in ({}, {"hx-request": "true"}):
+                for headers in ({}, {"x-part": "true"}):
                     query = {**form_of(text), "document": number}
                     answer = browser_client.get(part, params=query, headers=headers)
                     assert answer.status_code == 200
@@ -75,12 +75,12 @@ def test_history_index_and_why_show_hostile_names_as_text(browser_client, node, 
 
 
 @pytest.mark.parametrize("name", ["launcher.txt", "run.txt", "executable.txt"])
-def test_what_could_run_is_only_revealed(browser_client, opened, library, node, name):
+def test_what_could_run_is_asked_about(browser_client, opened, library, node, name):
     text = browser_client.get("/", params={"q": f"hostile path:{name}"}).text
     (number,) = numbers(text)
-    answer = browser_client.post("/act", data={**form_of(text), "open": number}, headers={"hx-request": "true"})
-    assert "folder" in answer.text
-    assert opened() == str(library / "hostile")
+    answer = browser_client.post("/act", data={**form_of(text), "open": number}, headers={"x-part": "true"})
+    assert "Opening it can run code" in answer.text
+    assert opened.nothing()
 
 
 def test_a_document_is_opened(browser_client, opened, library):
@@ -95,20 +95,21 @@ def test_a_document_is_opened(browser_client, opened, library):
     "value",
     ["/etc/passwd", "../../etc/passwd", "file:///etc/passwd", "0", "-1", "999999999", "9" * 40, "1;xdg-open", "٣", ""],
 )
-def test_nothing_outside_the_list_is_opened(browser_client, node, value, monkeypatch):
-    monkeypatch.setattr("foltr.node.search.desktop._launch", lambda arguments: pytest.fail(f"opened {arguments}"))
+def test_nothing_outside_the_list_is_opened(browser_client, node, value, opened):
     text = browser_client.get("/", params={"q": "hostile"}).text
-    for field in ("open", "folder"):
-        answer = browser_client.post("/act", data={**form_of(text), field: value})
-        assert answer.status_code == 400
+    for field in ("open", "folder", "with"):
+        for program in ("", ":gedit.desktop", ":/bin/sh"):
+            answer = browser_client.post("/act", data={**form_of(text), field: value + program})
+            assert answer.status_code == 400
     assert node.history() == []
+    assert opened.nothing()
 
 
-def test_a_document_that_another_list_shows_is_not_opened(browser_client, node, monkeypatch):
-    monkeypatch.setattr("foltr.node.search.desktop._launch", lambda arguments: pytest.fail(f"opened {arguments}"))
+def test_a_document_that_another_list_shows_is_not_opened(browser_client, node, opened):
     other = numbers(browser_client.get("/", params={"q": "json"}).text)[0]
     text = browser_client.get("/", params={"q": "minutes"}).text
     assert browser_client.post("/act", data={**form_of(text), "open": other}).status_code == 400
+    assert opened.nothing()
 
 
 def test_a_path_in_the_form_is_ignored(browser_client, opened, library):

@@ -13,11 +13,11 @@ from page_client import PORT, Client, form_of, numbers
 import foltr.node
 from foltr.errors import FoltrError
 from foltr.node.index import schema
+from foltr.node.learning import curations
 from foltr.node.learning.versions import Opening
 from foltr.node.page import actions, install, pages, search, sign_ins
 from foltr.node.page.app import create_app
 from foltr.node.page.search import Asked
-from foltr.node.search import pins
 
 
 def private_names(tree):
@@ -50,14 +50,14 @@ def test_the_query_is_in_address_title_and_box(browser_client):
 
 
 def test_an_empty_list_looks_again_and_sooner_while_files_are_to_be_read(browser_client, home):
-    assert 'hx-trigger="every 10s"' in listed(browser_client, q="xylophonist")  # a new file may be on its way
+    assert 'data-again="10"' in listed(browser_client, q="xylophonist")  # a new file may be on its way
     (index,) = home.glob("cache/index-*/index.sqlite")
     with contextlib.closing(sqlite3.connect(index)) as connection:
         connection.execute("UPDATE files SET state = 'waiting' WHERE id = (SELECT min(id) FROM files)")
         connection.commit()
     text = listed(browser_client, q="xylophonist")
     assert "1 file is still to be" in text
-    assert 'hx-trigger="every 2s"' in text
+    assert 'data-again="2"' in text
 
 
 def test_the_same_query_gives_the_same_bytes(browser_client):
@@ -145,17 +145,20 @@ def test_the_index_page_says_that_an_earlier_index_is_searched(browser_client, n
     building = node.index()
     next(building)
     building.close()
-    total = node.status().rebuilding.total
-    assert re.search(rf"complete:\s0 of {total} files are done", browser_client.get("/index").text)
+    done, total = node.status().rebuilding
+    assert done < total
+    assert re.search(rf"complete:\s{done} of {total} files are done", browser_client.get("/index").text)
     assert numbers(listed(browser_client, q="json"))
 
 
 def test_the_exact_contributions_add_up(browser_client):
     text = listed(browser_client, q="json loads")
     query = {**form_of(text), "document": numbers(text)[0]}
-    shown = browser_client.get("/explain", params=query, headers={"hx-request": "true"}).text
+    shown = browser_client.get("/explain", params=query, headers={"x-part": "true"}).text
     points = [float(one) for one in re.findall(r'<td class="n">([+-][\d.]+)</td></tr>', shown)]
     assert sum(points[:-1]) == pytest.approx(points[-1], abs=1e-3)
+    assert "words anywhere, rare ones counting more" in shown
+    assert not re.search(r"idfcov|bm25|prefix_", shown)  # names of the code
 
 
 def test_the_list_of_a_page_from_before_a_restart_is_made_again(browser_client, node, opened, library):
@@ -218,9 +221,9 @@ def test_a_pin_leaves_no_bytes(browser_client, home, node, library, csrf, way):
     if way == "forget":
         node.forget()
     if way == "take back":
-        (one,) = pins.every(node.log)
+        (one,) = curations.every(node.log)
         browser_client.post("/history/take-back", data={"csrf": csrf, "number": str(one.time)})
-    assert pins.every(node.log) == []
+    assert curations.every(node.log) == []
     assert b"fractions zebra" not in bytes_of(home)
 
 
@@ -228,7 +231,7 @@ def test_other_pins_stay(node, library):
     pin(node, "fractions", 1)
     other = pin(node, "hostile", 1)
     node.remove(library / "docs")
-    assert [one.query for one in pins.every(node.log)] == ["hostile"]
+    assert [one.query for one in curations.every(node.log)] == ["hostile"]
     assert search.list_view(node, Asked("hostile")).rows[0].id == other.id
 
 
@@ -242,15 +245,25 @@ def test_history_is_deleted_by_time_and_all(browser_client, node, csrf):
     assert browser_client.post("/history/delete", data=data).status_code == 400
     assert browser_client.post("/history/delete", data={**data, "since": "yesterday"}).status_code == 400
     answer = browser_client.post("/history/delete", data={**data, "until": "2020-01-01"})
-    assert answer.headers["location"] == "/history?deleted=0"
+    assert answer.headers["location"] == "/history?deleted=0&weights=none&complete=1"
     number = node.history()[1].impression
     browser_client.post("/history/delete", data={**data, "search": str(number)})
     assert [one.query for one in node.history()] == ["heapq", "json"]
     answer = browser_client.post("/history/delete", data={**data, "since": "2020-01-01"})
-    assert answer.headers["location"] == "/history?deleted=2"
+    assert answer.headers["location"] == "/history?deleted=2&weights=none&complete=1"
     node.settle(node.search("json"))
     browser_client.post("/history/delete", data={**data, "everything": "yes"})
     assert node.history() == []
+
+
+def test_learning_begins_with_how_often_the_document_was_first(browser_client, node):
+    assert '<h1>Learning</h1>\n<p class="success">Nothing was opened yet.</p>' in browser_client.get("/learning").text
+    results = node.search("json")
+    node.choose(results, results.rows[1].id)
+    results = node.search("json")  # memory puts it first
+    node.choose(results, results.rows[0].id)
+    shown = browser_client.get("/learning").text
+    assert '<p class="success">1 of your last 2 searches had the document first; 1 of them by memory.</p>' in shown
 
 
 def test_the_curve_is_the_mean_of_the_last_openings():
@@ -274,7 +287,8 @@ def test_going_back_to_a_version_that_is_not_there(browser_client, csrf):
 def settings_form(client):
     text = client.get("/settings").text
     areas = dict(re.findall(r'<textarea id="(\w+)".*?>(.*?)</textarea>', text, re.DOTALL))
-    inputs = dict(re.findall(r'id="(workers|retention_days|language)".*?value="(.*?)"', text))
+    inputs = dict(re.findall(r'id="(workers|retention_days)".*?value="(.*?)"', text))
+    inputs["language"] = re.search(r'<option value="(\w+)" selected>', text)[1]
     switches = dict.fromkeys(re.findall(r'name="(\w+)" value="on" checked', text), "on")
     return {**areas, **inputs, **switches, "csrf": form_of(text)["csrf"]}
 
@@ -283,7 +297,8 @@ def test_settings_are_saved(browser_client, node, library, home):
     form = settings_form(browser_client)
     assert form["roots"].splitlines() == [str(library / "docs"), str(library / "hostile")]
     del form["learning"]
-    answer = browser_client.post("/settings", data={**form, "retention_days": "30", "roots": str(library / "docs")})
+    form |= {"retention_days": "30", "roots": str(library / "docs"), "erase": str(library / "hostile")}
+    answer = browser_client.post("/settings", data=form)
     assert answer.headers["location"] == "/settings?saved=1"
     assert node.settings.roots == (str(library / "docs"),)
     assert node.settings.retention_days == 30
@@ -291,6 +306,30 @@ def test_settings_are_saved(browser_client, node, library, home):
     assert numbers(listed(browser_client, q="hostile")) == []
     with foltr.node.open(home) as again:
         assert again.settings == node.settings
+
+
+@pytest.mark.parametrize("erase", [None, "", "yes", "/another/folder"])
+def test_a_folder_is_erased_only_after_a_question_that_names_it(erase, browser_client, node, library):
+    form = settings_form(browser_client) | {"roots": str(library / "docs"), "retention_days": "31"}
+    answer = browser_client.post("/settings", data=form if erase is None else {**form, "erase": erase})
+    assert answer.status_code == 409
+    assert f"<li>{library}/hostile</li>" in answer.text
+    assert str(library / "hostile") in node.settings.roots
+    assert node.settings.retention_days != 31
+    assert numbers(listed(browser_client, q="hostile"))
+
+
+def test_the_language_is_chosen_from_a_list_and_any_case_is_understood(browser_client, node):
+    text = browser_client.get("/settings").text
+    assert '<option value="german">German</option>' in text
+    assert '<option value="english" selected>English</option>' in text
+    form = settings_form(browser_client)
+    assert browser_client.post("/settings", data={**form, "language": " German"}).status_code == 303
+    assert node.settings.language == "german"
+    answer = browser_client.post("/settings", data={**form, "language": "Klingon"})
+    assert answer.status_code == 422
+    assert "klingon" in answer.text
+    assert node.settings.language == "german"
 
 
 @pytest.mark.parametrize(
@@ -352,3 +391,20 @@ def test_unit_and_desktop_entry(tmp_path, monkeypatch):
     assert install.remove() == []
     with pytest.raises(FoltrError, match="line breaks"):
         install.install(8400, home="/home/me\nExecStart=/bin/attack")
+
+
+# ---- a disk that is away
+
+
+def test_the_pages_say_that_a_disk_is_away(tmp_path):
+    (tmp_path / "disk" / "sub").mkdir(parents=True)
+    (tmp_path / "disk" / "sub" / "a.txt").write_text("apples")
+    with foltr.node.open(tmp_path / "home") as node:
+        node.add([tmp_path / "disk"])
+        list(node.index())
+        (tmp_path / "disk").rename(tmp_path / "elsewhere")
+        with Client(create_app(node, PORT)) as client:
+            client.get("/", params={"token": sign_ins.mint(tmp_path / "home" / "data" / "page")})
+            assert "<strong>away</strong>, it cannot be reached" in client.get("/index").text
+            assert "<strong>Its disk is away.</strong>" in listed(client, q="apples")
+            assert "away" in client.get("/why", params={"path": str(tmp_path / "disk" / "sub" / "a.txt")}).text

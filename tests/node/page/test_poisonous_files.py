@@ -127,10 +127,10 @@ def number_of_poison(store):
 def document_for_tantivy(monkeypatch):
     real = candidates._document
 
-    def document(store, number, content):
+    def document(store, number, name, content):
         if number in number_of_poison(store):
             raise ValueError("an integer that is no number of a word")
-        return real(store, number, content)
+        return real(store, number, name, content)
 
     monkeypatch.setattr(candidates, "_document", document)
 
@@ -232,14 +232,14 @@ def test_a_folder_whose_rules_cannot_be_read_fails_and_no_other(folder, node, br
 def test_a_root_that_cannot_be_scanned_fails_and_no_other(folder, node, browser_client, tmp_path, monkeypatch):
     (tmp_path / "other").mkdir()
     (tmp_path / "other/b.txt").write_text("apple")
-    real = scan._root_problem
+    real = scan._why_unscanned
 
     def problem(connection, number, root):
         if root == str(tmp_path / "other"):
             raise ValueError("embedded null byte")
         return real(connection, number, root)
 
-    monkeypatch.setattr(scan, "_root_problem", problem)
+    monkeypatch.setattr(scan, "_why_unscanned", problem)
     node.add([tmp_path / "other", folder])
     list(node.index())
     assert node.status().states["indexed"] == FILES

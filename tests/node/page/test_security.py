@@ -7,8 +7,9 @@ from foltr.node.page import sign_ins
 from foltr.node.page.security import HEADERS
 
 PAGES = ("/", "/?q=hostile", "/list?q=hostile", "/history", "/learning", "/leaves", "/index", "/settings", "/forget",
-         "/help", "/why")  # fmt: skip
-CHANGES = ("/act", "/settle", "/history/delete", "/history/take-back", "/learning", "/index", "/settings", "/forget")
+         "/help", "/why", "/rule")  # fmt: skip
+CHANGES = ("/act", "/settle", "/history/delete", "/history/take-back", "/learning", "/index", "/settings", "/forget",
+           "/rule")  # fmt: skip
 
 
 # ---- another local user, or anybody without the token

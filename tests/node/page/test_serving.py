@@ -13,6 +13,7 @@ import time
 
 import httpx
 import pytest
+from fake_desktop import Desktop
 from page_client import Server, form_of, numbers
 
 import foltr.node
@@ -139,15 +140,16 @@ def test_ending_the_server_leaves_no_process_and_no_token(serve, home):
 def test_kill_9_and_a_restart(serve, let_in, home, during, tmp_path):
     """What was acknowledged is there after a restart, and the page works with the cookie of before."""
     import psutil
-    from page_client import desktop
 
     variables = {}
-    read = desktop(tmp_path, variables.__setitem__)
+    read = Desktop(tmp_path / "desktop", variables.__setitem__)
+    read.program("xdg-open")
     server = serve(**variables)
     children = psutil.Process(server.process.pid).children(recursive=True)
     client = let_in(server)
     acknowledged = []
-    for words in ("json", "queue", "heapq", "thread", "calendar") * (3 if during == "learning" else 1):
+    more = [" module", " class"] if during == "learning" else []  # a text teaches once
+    for words in (word + then for then in ["", *more] for word in ("json", "queue", "heapq", "thread", "calendar")):
         text = client.get("/", params={"q": words}).text
         form = form_of(text)
         assert client.post("/settle", data=form).status_code == 204
@@ -188,7 +190,10 @@ def test_kill_9_in_the_middle_of_requests(serve, let_in, home, tmp_path):
     programs.mkdir()
     (programs / "xdg-open").write_text("#!/bin/sh\n")
     (programs / "xdg-open").chmod(0o755)
-    acknowledged, words = [], itertools.cycle(("json", "queue", "heapq", "thread", "calendar"))
+    acknowledged = []
+    words = itertools.cycle(
+        [word + then for then in ("", " module", " class") for word in ("json", "queue", "heapq", "thread", "calendar")]
+    )
 
     def work(client, enough, reached):
         try:

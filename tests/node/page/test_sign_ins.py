@@ -199,6 +199,23 @@ def test_the_output_of_a_server_without_a_terminal_has_no_token(serve, home):
     assert "token" not in second.stdout
 
 
+def test_a_second_server_leaves_the_files_of_the_first_alone(serve, home, node):
+    """Its end deletes neither tokens, nor the record of who follows changes, nor the announcement of the first."""
+    first = serve()
+    address = foltr_node(home, "page").stdout.strip()
+    before = {file.name for file in (home / "data").rglob("*") if file.name.startswith(("running-", "following"))}
+    second = serve()
+    assert len(served_pages(node.places)) == 2
+    second.end()
+    after = {file.name for file in (home / "data").rglob("*") if file.name.startswith(("running-", "following"))}
+    assert after == before
+    assert node.status().following.running
+    assert httpx.get(address).status_code == 200
+    unused = foltr_node(home, "page").stdout.strip()
+    first.end()
+    assert list((home / "data" / "page" / "tokens").iterdir()) == [], unused
+
+
 def test_a_terminal_gets_the_address_with_a_token(home):
     reading, writing = pty.openpty()
     command = [sys.executable, "-u", "-m", "foltr", "node", "serve", "--no-browser", "--no-index", "--port", "0"]

@@ -1,11 +1,13 @@
 """What was chosen before: first again at once, forgotten on demand, never what does not match."""
 
+import threading
 from pathlib import Path
 
 import pytest
 from test_lists import names, paths, text_of
 
 import foltr.node
+from foltr.node.learning import versions
 from foltr.rng import stream
 
 
@@ -168,3 +170,34 @@ def test_openings_are_weighed_against_the_documents_of_their_folder(node_of, fol
     list(node.index())
     node.search("harbour")
     assert node._context("harbour").openings.sizes == {str(folder): 4}
+
+
+def test_searches_are_answered_while_weights_are_fitted(node, monkeypatch):
+    """The fit stands still until the search is answered; were the search to wait for the fit, neither would end."""
+    begun, answered = threading.Event(), threading.Event()
+    fit, waited = versions.fit, []
+
+    def standing_fit(*arguments, **options):
+        begun.set()
+        waited.append(answered.wait(20))
+        return fit(*arguments, **options)
+
+    monkeypatch.setattr(versions, "fit", standing_fit)
+
+    def choose_ten_times():
+        for number in range(10):
+            results = node.search(f"json decoder {number}")
+            node.choose(results, results.rows[-1].id)
+
+    person = threading.Thread(target=choose_ten_times)
+    person.start()
+    assert begun.wait(60)
+    results = node.search("csv reader")
+    assert node.settle(results) is not None
+    assert node.preview(results, results.rows[0].id).lines
+    node.choose(results, results.rows[0].id)  # a second choice does not wait for the fit either
+    answered.set()
+    person.join(60)
+    assert waited
+    assert all(waited)
+    assert len(node.versions()) == 1

@@ -1,33 +1,35 @@
-"""What is opened is the file that was indexed; what could run, or hides what it is, is only shown in its folder."""
+"""What is opened is the file that was indexed; what could run is asked about, what hides what it is is only shown."""
 
 import os
 import sys
+from pathlib import Path
 
 import pytest
+from fake_desktop import Desktop
 from typer.testing import CliRunner
 
 import foltr.node
 from foltr.cli.node import app
 from foltr.errors import InputError
 from foltr.node.page import actions
-from foltr.node.search.desktop import IndexedFile, open_file, show_folder
-from foltr.node.search.launchable import LAUNCHABLE, ending_of, is_invisible
+from foltr.node.search import consents
+from foltr.node.search.desktop import IndexedFile, Question, opening, revealing, start
+from foltr.node.search.launchable import LAUNCHABLE, RISKS, ending_of, is_invisible
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at what xdg-open gets")
 
 DANGEROUS = {
-    "letter.desktop": b"[Desktop Entry]\nExec=rm",
-    "letter.txt": b"\n\n[Desktop Entry]\nExec=rm",
-    "address.txt": b"[InternetShortcut]\nURL=file:///bin/sh",
-    "script": b"#!/bin/sh\nrm",
-    "run.SH": b"echo",
-    "report.pdf.exe": b"text",
-    "report.exe. ": b"text",
-    ".desktop": b"text",
-    "binary.pdf": b"\x7fELF....",
-    "windows.txt": b"MZ....",
-    "macro.docm": b"PK",
-    "mac.txt": b"\xcf\xfa\xed\xfe",
+    "letter.desktop": (b"[Desktop Entry]\nExec=rm", "launchers"),
+    "letter.txt": (b"\n\n[Desktop Entry]\nExec=rm", "launchers"),
+    "address.txt": (b"[InternetShortcut]\nURL=file:///bin/sh", "launchers"),
+    "script": (b"#!/bin/sh\nrm", "scripts"),
+    "run.SH": (b"echo", "scripts"),
+    "report.pdf.exe": (b"text", "programs"),
+    "binary.pdf": (b"\x7fELF....", "programs"),
+    "windows.txt": (b"MZ....", "programs"),
+    "macro.docm": (b"PK", "macros"),
+    "mac.txt": (b"\xcf\xfa\xed\xfe", "programs"),
+    "setup.deb": (b"!<arch>", "packages"),
 }
 LAUNCHERS = [
     ".inetloc",
@@ -88,20 +90,17 @@ INVISIBLE = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def opened(tmp_path, monkeypatch):
-    """An xdg-open that writes down what it gets, into a pipe that is read to its end."""
-    return desktop(tmp_path, monkeypatch, "xdg-open")
+def open_file(file, **options):
+    """Opens a file as the command line does; the reason where its folder is shown, the risk where it asks."""
+    launch = opening(file, Path(file.path).parents[1] / "copies", **options)
+    if isinstance(launch, Question):
+        return launch.risk.kind
+    start(launch)
+    return launch.revealed
 
 
-def desktop(tmp_path, monkeypatch, program):
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    os.mkfifo(tmp_path / "pipe")
-    (programs / program).write_text(f'#!/bin/sh\nprintf "%s|" "$@" > "{tmp_path}/pipe"\n')
-    (programs / program).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
-    return lambda: os.fsdecode((tmp_path / "pipe").read_bytes())[:-1]
+def show_folder(file):
+    start(revealing(file))
 
 
 @pytest.fixture
@@ -119,16 +118,22 @@ def written(root, name, content=b"text"):
 
 
 @pytest.mark.parametrize("name", DANGEROUS)
-def test_what_could_run_is_revealed(name, root, opened):
-    assert open_file(written(root, name, DANGEROUS[name]))
-    assert opened() == str(root)
+def test_what_could_run_is_a_question_until_the_person_agreed(name, root, opened):
+    content, risk = DANGEROUS[name]
+    file = written(root, name, content)
+    assert open_file(file) == risk
+    others = [kind for kind in RISKS if kind != risk]
+    assert open_file(file, allowed=others) == risk
+    assert opened.nothing()
+    assert open_file(file, allowed=[risk]) is None
+    assert opened() == file.path
 
 
 @pytest.mark.parametrize("ending", LAUNCHERS)
-def test_what_launches_or_installs_is_revealed(ending, root, opened):
-    for name in (f"letter{ending}", f"letter{ending.upper()}.", f"letter{ending} . "):
-        assert open_file(written(root, name))
-        assert opened() == str(root)
+def test_what_launches_or_installs_is_a_question(ending, root, opened):
+    for name in (f"letter{ending}", f"letter{ending.upper()}."):
+        assert open_file(written(root, name)) in RISKS
+    assert opened.nothing()
 
 
 def test_documents_are_not_launchable():
@@ -149,8 +154,8 @@ def test_names_with_what_is_not_seen_are_only_revealed(kind, root, opened):
 def test_an_ending_is_read_without_what_hides_it(letter, root, opened):
     assert ending_of(f"letter.desktop{letter}") == ".desktop"
     assert ending_of(f"letter.desktop{letter}{letter}") == ".desktop"
-    assert open_file(written(root, f"letter.desktop{letter}"))
-    assert opened() == str(root)
+    assert open_file(written(root, f"letter.desktop{letter}"), allowed=[])
+    assert opened.nothing() or opened() == str(root)
 
 
 def test_an_ending_with_invisible_characters_in_it_is_the_one_without():
@@ -175,28 +180,207 @@ def test_a_newline_in_a_folder_never_reaches_the_desktop(root, opened):
 
 
 def test_a_root_with_a_newline_is_not_handed_to_the_desktop(root, opened, monkeypatch):
-    monkeypatch.setattr("foltr.node.search.desktop._launch", lambda arguments: pytest.fail(f"opened {arguments}"))
     odd = root / "x\nhttps:"
     file = written(odd, "letter.txt")
     for act in (open_file, show_folder):
         with pytest.raises(InputError, match="yourself") as refused:
             act(file)
         assert "\n" not in str(refused.value)
+    assert opened.nothing()
 
 
-def test_an_executable_is_revealed(root, opened):
+# ---- permissions, text and the editor
+
+
+def on_file_system(monkeypatch, tmp_path, folder, kind):
+    """The mount table says that the device of a folder has a type."""
+    device = folder.stat().st_dev
+    line = f"36 35 {os.major(device)}:{os.minor(device)} / /media rw,noatime shared:1 - {kind} /dev/sdb1 rw\n"
+    (tmp_path / "mountinfo").write_text(line)
+    monkeypatch.setattr("foltr.node.search.desktop._MOUNTS", tmp_path / "mountinfo")
+
+
+@pytest.mark.parametrize("kind", ["exfat", "vfat", "ntfs3", "fuseblk", "cifs", "smb3"])
+def test_where_every_file_is_marked_as_executable_the_mark_says_nothing(kind, root, opened, monkeypatch, tmp_path):
+    on_file_system(monkeypatch, tmp_path, root, kind)
+    for name, content in (("notes.txt", b"text"), ("paper.pdf", b"%PDF-1.4"), ("numbers.dat", b"\1\0\2\0" * 9)):
+        file = written(root, name, content)
+        (root / name).chmod(0o777)
+        assert open_file(file) is None
+        assert opened() == file.path
+
+
+def test_where_permissions_are_stored_a_mark_counts_for_text_and_for_what_nobody_knows(
+    root, opened, monkeypatch, tmp_path
+):
+    on_file_system(monkeypatch, tmp_path, root, "ext4")
+    risks = {}
+    for name, content in (("notes.txt", b"text"), ("paper.pdf", b"%PDF-1.4"), ("numbers.dat", b"\1\0\2\0" * 9)):
+        file = written(root, name, content)
+        (root / name).chmod(0o755)
+        risks[name] = open_file(file)
+    assert risks == {"notes.txt": "scripts", "paper.pdf": None, "numbers.dat": "programs"}
+    assert opened() == str(root / "paper.pdf")
+    assert opened.nothing()
+
+
+SOURCES = {
+    "tool.py": b"import os", "run.sh": b"#!/bin/sh\necho", "notes.txt": b"text", "page.js": b"alert(1)",
+    "app.desktop": b"[Desktop Entry]\nExec=rm", "unit.service": b"[Unit]", "script": b"#!/usr/bin/perl",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("mode", [0o644, 0o777])
+def test_text_and_source_code_open_in_the_editor_and_not_in_what_runs_them(name, mode, root, opened):
+    """The default program for Python files is an interpreter here, as with the packages of some distributions."""
+    opened.program("python3")
+    opened.program("gedit")
+    opened.entry("python", "python3 %f", "text/x-python;", default="text/x-python")
+    opened.entry("gedit", "gedit %U", "text/plain;", Categories="GNOME;TextEditor;", default="text/plain")
+    file = written(root, name, SOURCES[name])
+    (root / name).chmod(mode)
+    assert open_file(file._replace(line=3, kind="code")) is None
+    assert opened() == f"gedit|+3|{file.path}"
+
+
+def test_the_persons_own_editor_for_a_language_comes_before_that_for_text(root, opened):
+    for name, types in (("gedit", "text/plain"), ("kate", "text/x-python")):
+        opened.program(name)
+        opened.entry(name, f"{name} %F", f"{types};", Categories="TextEditor;", default=types)
+    file = written(root, "tool.py")
+    assert open_file(file._replace(line=12)) is None
+    assert opened() == f"kate|--line|12|{file.path}"
+
+
+def test_without_an_editor_of_the_desktop_that_of_the_shell_is_used(root, opened, monkeypatch):
+    opened.program("emacs")
+    monkeypatch.setenv("EDITOR", "emacs --no-splash")
+    file = written(root, "tool.py")
+    assert open_file(file._replace(line=2)) is None
+    assert opened() == f"emacs|+2|{file.path}"
+    monkeypatch.setenv("EDITOR", "emacs 'unfinished")
+    assert open_file(file) == "scripts"
+
+
+# ---- pages and lines
+
+
+AT_PAGE = {
+    "evince": "--page-index=7|{file}", "okular": "--page|7|{file}", "zathura": "--page=7|{file}", "xpdf": "{file}|7",
+    "firefox": "{uri}#page=7",
+}  # fmt: skip
+AT_LINE = {
+    "gedit": "+7|{file}", "kate": "--line|7|{file}", "code": "--goto|{file}:7", "emacs": "+7|{file}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("program", AT_PAGE)
+def test_a_pdf_opens_at_the_page_of_the_match(program, root, opened):
+    opened.program(program)
+    opened.entry(program, f"{program} %U", "application/pdf;", default="application/pdf")
+    file = written(root, "my $(touch x) {n} paper.pdf", b"%PDF-1.4")
+    assert open_file(file._replace(kind="pdf", page=7)) is None
+    uri = Path(file.path).as_uri()
+    assert opened() == f"{program}|" + AT_PAGE[program].replace("{file}", file.path).replace("{uri}", uri)
+
+
+@pytest.mark.parametrize("program", AT_LINE)
+def test_a_text_opens_at_the_line_of_the_match(program, root, opened):
+    opened.program(program)
+    opened.entry(program, f"{program} %U", "text/plain;", default="text/plain")
+    file = written(root, "my $(touch x) ; notes.txt")
+    assert open_file(file._replace(kind="text", line=7)) is None
+    assert opened() == f"{program}|" + AT_LINE[program].replace("{file}", file.path)
+
+
+def test_a_terminal_editor_opens_in_a_terminal(root, opened):
+    for name in ("vim", "x-terminal-emulator"):
+        opened.program(name)
+    opened.entry("vim", "vim %F", "text/plain;", Terminal="true", default="text/plain")
     file = written(root, "notes.txt")
-    (root / "notes.txt").chmod(0o755)
-    assert "executable" in open_file(file)
-    assert opened() == str(root)
+    assert open_file(file._replace(line=7)) is None
+    assert opened() == f"x-terminal-emulator|-e|vim|+7|{file.path}"
+
+
+def test_a_colon_in_a_name_is_never_taken_for_a_line(root, opened):
+    opened.program("code")
+    opened.entry("code", "code --new-window %F", "text/plain;", default="text/plain")
+    file = written(root, "notes:12.txt")
+    assert open_file(file._replace(line=7)) is None
+    assert opened() == f"code|--new-window|{file.path}"
+
+
+def test_a_program_that_is_not_known_for_pages_is_left_to_the_desktop(root, opened):
+    opened.program("strange")
+    opened.entry("strange", "strange %f", "application/pdf;", default="application/pdf")
+    file = written(root, "paper.pdf", b"%PDF-1.4")
+    assert open_file(file._replace(page=7)) is None
+    assert opened() == file.path
+
+
+@pytest.mark.parametrize("command", ['sh -c "gedit %f"', "gedit --file=%f", "gedit '%U;id'", 'gedit "%f', "gone %f"])
+def test_an_entry_that_wants_the_file_inside_of_another_argument_is_not_used(command, root, opened):
+    """`sh -c` would read the name of the file as a command."""
+    opened.program("gedit")
+    opened.entry("gedit", command, "text/plain;", Categories="TextEditor;", default="text/plain")
+    file = written(root, "$(touch attacked).py")
+    assert open_file(file._replace(line=3)) == "scripts"
+    assert opened.nothing()
+
+
+# ---- a program that the person chooses
+
+
+def test_a_chosen_program_opens_the_file_and_no_other_name_is_taken(root, opened):
+    for name in ("gedit", "viewer"):
+        opened.program(name)
+        opened.entry(name, f"{name} --new %u", "text/plain;", Categories="TextEditor;" * (name == "gedit"))
+    file = written(root, "a b.txt")
+    assert open_file(file, application="viewer.desktop") is None
+    assert opened() == f"viewer|--new|{Path(file.path).as_uri()}"
+    for other in ("../viewer.desktop", "viewer", "/bin/sh", "viewer.desktop\0"):
+        with pytest.raises(InputError, match="no such program"):
+            open_file(file, application=other)
+
+
+def test_a_chosen_program_that_is_no_editor_does_not_avoid_the_question(root, opened):
+    for name in ("gedit", "python3"):
+        opened.program(name)
+        opened.entry(name, f"{name} %f", "text/x-python;text/plain;", Categories="TextEditor;" * (name == "gedit"))
+    file = written(root, "tool.py")
+    assert open_file(file, application="python3.desktop") == "scripts"
+    assert opened.nothing()
+    assert open_file(file, application="gedit.desktop") is None
+    assert opened() == f"gedit|{file.path}"
+
+
+# ---- a program that fails
+
+
+def test_a_program_that_ends_with_an_error_is_an_error(root, opened):
+    opened.program("xdg-open", code=4)
+    with pytest.raises(InputError, match="exit code 4: the program failed"):
+        open_file(written(root, "letter.txt"))
+
+
+def test_a_program_that_was_killed_or_cannot_start_is_an_error(root, opened, tmp_path):
+    program = tmp_path / "desktop" / "programs" / "xdg-open"
+    program.write_text("#!/bin/sh\nkill -9 $$\n")
+    with pytest.raises(InputError, match="signal 9"):
+        open_file(written(root, "letter.txt"))
+    program.write_text("#!/does/not/exist\n")
+    with pytest.raises(InputError, match="cannot be started"):
+        open_file(written(root, "letter.txt"))
 
 
 # ---- the file that was indexed
 
 
 @pytest.fixture
-def nothing_opened(monkeypatch):
-    monkeypatch.setattr("foltr.node.search.desktop._launch", lambda arguments: pytest.fail(f"opened {arguments}"))
+def nothing_opened(opened):
+    yield
+    assert opened.nothing()
 
 
 def test_a_file_that_became_a_link_is_not_opened(root, tmp_path, nothing_opened):
@@ -249,8 +433,8 @@ def test_what_the_new_file_is_decides(root, opened):
     file = written(root, "letter.txt")
     (root / "new").write_bytes(b"#!/bin/sh\n")
     (root / "new").rename(root / "letter.txt")
-    assert "script" in open_file(file)
-    assert opened() == str(root)
+    assert open_file(file) == "scripts"
+    assert opened.nothing()
 
 
 def test_a_root_that_is_a_link_or_a_file_is_what_the_person_chose(root, tmp_path, opened):
@@ -297,7 +481,9 @@ def test_a_document_is_opened_by_its_absolute_path(root, opened, monkeypatch):
 @pytest.fixture
 def finder(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
-    return desktop(tmp_path, monkeypatch, "open")
+    desktop = Desktop(tmp_path / "desktop", monkeypatch.setenv)
+    desktop.program("open")
+    return desktop
 
 
 @pytest.mark.parametrize("bundle", ["X.app", "X.workflow", "X.prefPane", "X.pkg", "X.kext", "X.bundle"])
@@ -305,8 +491,7 @@ def test_showing_the_folder_of_a_file_in_a_bundle_starts_nothing(bundle, root, f
     file = written(root, f"{bundle}/letter.txt")
     show_folder(file)
     assert finder() == f"-R|{file.path}"
-    (root / bundle / "letter.txt").chmod(0o755)
-    assert open_file(file)
+    assert open_file(file._replace(inode=None))
     assert finder() == f"-R|{file.path}"
     (root / bundle / "letter.txt").unlink()
     show_folder(file)
@@ -317,6 +502,10 @@ def test_a_document_is_opened_on_macos_too(root, finder):
     file = written(root, "letter.txt")
     assert open_file(file) is None
     assert finder() == file.path
+    file = written(root, "tool.command", b"#!/bin/sh\n")
+    assert open_file(file) is None
+    assert finder() == f"-t|{file.path}"  # in the text editor
+    assert open_file(written(root, "Tool.app")) == "programs"
 
 
 # ---- page and command line
@@ -338,10 +527,29 @@ def test_the_command_opens_the_file_that_was_indexed_and_no_link(root, tmp_path,
     assert opened() == str(root / "letter.txt")
     (root / "letter.txt").rename(tmp_path / "secret.txt")
     (root / "letter.txt").symlink_to(tmp_path / "secret.txt")
-    monkeypatch.setattr("foltr.node.search.desktop._launch", lambda arguments: pytest.fail(f"opened {arguments}"))
     refused = run.invoke(app, ["open", "1"])
+    assert opened.nothing()
     assert isinstance(refused.exception, InputError)
     assert "symbolic link" in str(refused.exception)
+
+
+def test_the_command_shows_the_folder_of_what_the_page_would_ask_about_until_it_was_allowed(
+    root, tmp_path, opened, monkeypatch
+):
+    (root / "tool.js").write_text("apple")
+    monkeypatch.setenv("FOLTR_NODE_HOME", str(tmp_path / "home"))
+    with foltr.node.open() as node:
+        node.add([root])
+        list(node.index())
+    run = CliRunner()
+    run.invoke(app, ["search", "apple"])
+    said = run.invoke(app, ["open", "1"])
+    assert opened() == str(root)
+    assert "the page asks once" in " ".join(said.output.split())
+    with foltr.node.open() as node:
+        consents.give(node.places, "scripts")
+    run.invoke(app, ["open", "1"])
+    assert opened() == str(root / "tool.js")
 
 
 @pytest.mark.parametrize("field", ["open", "folder"])
@@ -360,5 +568,4 @@ def test_the_page_opens_nothing_that_became_a_link_after_it_was_shown(field, roo
         replaced.symlink_to(tmp_path / ("elsewhere/letter.txt" if field == "open" else "elsewhere"))
         with pytest.raises(InputError, match="symbolic link"):
             actions.act(node, {field: str(results.rows[0].id), "search_id": results.search_id, "q": "apple"})
-        (choice,) = [choice for one in node.history() for choice in one.choices]
-        assert choice.withdrawn
+        assert all(choice.withdrawn for one in node.history() for choice in one.choices)

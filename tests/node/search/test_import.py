@@ -12,7 +12,6 @@ import pytest
 
 import foltr.node
 from foltr.errors import FoltrError, InputError, SpecError, StorageError
-from foltr.node import roots
 from foltr.node import settings as node_settings
 from foltr.node.index.rules import Rules
 from foltr.node.learning import transfer, versions
@@ -324,8 +323,12 @@ def test_with_a_terminal_each_folder_is_asked_for(export, tmp_path):
 def test_folders_that_nobody_wants_to_search_by_mistake_are_named(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "all").symlink_to("/")
-    assert roots.warning("/") == roots.warning(str(tmp_path / "all")) == "this is the whole machine"
-    assert "home folder" in roots.warning(str(tmp_path))
-    assert "home folder" in roots.warning("/home/ada")
-    assert "system" in roots.warning("/etc/ssl")
-    assert roots.warning(str(tmp_path / "notes")) is None
+    assert (
+        node_settings.root_warning("/")
+        == node_settings.root_warning(str(tmp_path / "all"))
+        == "this is the whole machine"
+    )
+    assert "home folder" in node_settings.root_warning(str(tmp_path))
+    assert "home folder" in node_settings.root_warning("/home/ada")
+    assert "system" in node_settings.root_warning("/etc/ssl")
+    assert node_settings.root_warning(str(tmp_path / "notes")) is None

@@ -167,6 +167,7 @@ def test_the_number_of_words_in_memory_is_bounded_and_does_not_change_the_list(n
     monkeypatch.setattr(reader, "MAX_BLOCK", words)
     monkeypatch.setattr(reader, "joined", lambda some: sizes.append([len(one) for one, _ in some]) or joined(some))
     for _ in range(2):  # the second time from what is held
+        node._rankings.clear()
         assert text_of(node.search('apple "pear apple" -end3')) == expected
     assert all(len(block) == 1 or sum(block) <= words for block in sizes)
     assert len(sizes) == {1: 20, 10**9: 2}.get(words, len(sizes))
@@ -246,7 +247,8 @@ def test_a_node_without_documents_finds_nothing(tmp_path):
     with foltr.node.open(tmp_path / "empty") as node:
         results = node.search("anything")
         assert results.rows == ()
-        assert node.settle(results) is None
+        assert node.log.displayed(node.settle(results)).documents == ()
+        assert node.settle(node.search("")) is None  # nothing was searched
 
 
 def test_documents_are_named_by_numbers_of_the_list(node):

@@ -47,7 +47,10 @@ def test_explain_adds_up(foltr_node):
     assert len(found["rows"]) == 3
     for row in found["rows"]:
         assert sum(one["points"] for one in row["contributions"]) == pytest.approx(row["score"], abs=1e-9)
-    assert "score" in text(foltr_node("search", "--explain", "thread"))
+    shown = text(foltr_node("search", "--explain", "thread"))
+    assert "score" in shown
+    assert "words anywhere, rare ones counting more" in shown
+    assert "idfcov" not in shown
 
 
 def test_open_prints_the_path_and_remembers_the_choice(foltr_node):
@@ -75,15 +78,39 @@ def test_open_without_a_search_or_beyond_the_list(foltr_node, tmp_path):
     assert foltr_node("open", "0").returncode == 2
 
 
-def test_open_starts_the_desktops_program(foltr_node, tmp_path):
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    os.mkfifo(tmp_path / "pipe")
-    (programs / "xdg-open").write_text(f'#!/bin/sh\nprintf "%s" "$1" > "{tmp_path}/pipe"\n')
-    (programs / "xdg-open").chmod(0o755)
+@pytest.mark.parametrize("search", [("qqqxzv", "wxyzzq"), ("thread wait", "--offset", "900")])
+def test_open_after_a_search_that_shows_nothing_opens_nothing_of_an_earlier_one(search, foltr_node):
+    """A search without a result, and a page behind the end of a list."""
+    foltr_node("search", "thread wait")
+    assert json.loads(foltr_node("search", "--json", *search).stdout)["rows"] == []
+    said = foltr_node("open", "1", "--print")
+    assert said.returncode == 2
+    assert said.stdout == b""
+    assert b"search" in said.stderr
+
+
+def test_a_search_without_a_result_is_in_the_history(foltr_node):
+    foltr_node("search", "qqqxzv")
+    first = json.loads(foltr_node("history", "--json").stdout)["searches"][0]
+    assert (first["query"], first["documents"], first["choices"]) == ("qqqxzv", [], [])
+    assert "nothing found" in text(foltr_node("history"))
+    assert foltr_node("learn", "--now").returncode == 0  # nothing is learned from it
+
+
+def test_open_starts_the_desktops_program(foltr_node, opened):
     rows = json.loads(foltr_node("search", "--json", "thread wait").stdout)["rows"]
-    assert foltr_node("open", "1", PATH=f"{programs}:{os.environ['PATH']}").returncode == 0
-    assert (tmp_path / "pipe").read_text() == rows[0]["path"]
+    assert foltr_node("open", "1").returncode == 0
+    assert opened() == rows[0]["path"]
+
+
+def test_a_program_that_fails_is_an_error_with_its_exit_code_and_no_choice(foltr_node, opened):
+    opened.program("xdg-open", code=3)
+    foltr_node("search", "thread wait")
+    said = foltr_node("open", "1")
+    assert said.returncode == 2
+    assert b"exit code 3: no program for this kind of file is installed" in said.stderr
+    choices = json.loads(foltr_node("history", "--json").stdout)["searches"][0]["choices"]
+    assert [bool(choice["withdrawn"]) for choice in choices] == [True]
 
 
 def test_a_life_of_a_node(foltr_node, tmp_path):

@@ -71,8 +71,8 @@ def used_node(tmp_path, folder):
     node = foltr.node.open(tmp_path / "own")
     node.add([folder / "private", folder / "keep.txt"])
     list(node.index())
-    for _ in range(12):
-        results = node.search(UNIQUE)
+    for number in range(12):
+        results = node.search(f"{UNIQUE} {number}" if number else UNIQUE)
         node.choose(results, results.rows[0].id)
     return node
 

@@ -9,7 +9,7 @@ if USE_SIMD:
     from foltr._kernels.simd.draws import exponential_race, fill_normals
     from foltr._kernels.simd.pair_weights import highest, mass_above, weigh_pairs
     from foltr._kernels.simd.products import add_rows, dots, prefetch, unit_sums
-    from foltr._kernels.simd.selection import fill_keys, highest_in_lanes, smallest_k
+    from foltr._kernels.simd.selection import fill_keys, highest_two_in_lanes, smallest_k
 else:
     from foltr._kernels.simd.plain import (
         add_rows,
@@ -18,7 +18,7 @@ else:
         fill_keys,
         fill_normals,
         highest,
-        highest_in_lanes,
+        highest_two_in_lanes,
         mass_above,
         prefetch,
         smallest_k,
@@ -27,6 +27,6 @@ else:
     )
 
 __all__ = [
-    "add_rows", "dots", "exponential_race", "fill_keys", "fill_normals", "highest", "highest_in_lanes", "mass_above",
-    "prefetch", "smallest_k", "unit_sums", "weigh_pairs",
+    "add_rows", "dots", "exponential_race", "fill_keys", "fill_normals", "highest", "highest_two_in_lanes",
+    "mass_above", "prefetch", "smallest_k", "unit_sums", "weigh_pairs",
 ]  # fmt: skip

@@ -32,12 +32,12 @@ def arrays(context: Any, builder: Any, signature: Any, arguments: Any, *places: 
 
 
 def constant(value: float, lanes: int = LANES) -> Any:
-    """The same double in every lane, known beforehand."""
+    """A constant double in every lane."""
     return ir.Constant(ir.VectorType(DOUBLE, lanes), [value] * lanes)
 
 
 def words(value: int, lanes: int = LANES) -> Any:
-    """The same whole number in every lane, known beforehand."""
+    """A constant whole number in every lane."""
     return ir.Constant(ir.VectorType(WORD, lanes), [value] * lanes)
 
 
@@ -88,7 +88,7 @@ def _size(kind: Any) -> int:
 
 
 def spread(builder: Any, value: Any, lanes: int = LANES) -> Any:
-    """The same value in every lane."""
+    """Broadcasts a value to every lane."""
     one = builder.insert_element(ir.Constant(ir.VectorType(value.type, lanes), ir.Undefined), value, INT(0))
     return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(INT, lanes), [0] * lanes))
 

@@ -1,4 +1,4 @@
-"""The same functions as the intrinsics of this folder, as plain loops: same names, same arguments, same contracts.
+"""Plain loops for the intrinsics of this folder: same names, same arguments, same contracts.
 
 They run where hand-written SIMD is not supported, or with FOLTR_SIMD=0. Sums of float32 products are rounded after
 every term, as the intrinsics round them, so that both draw the same lists.
@@ -153,13 +153,14 @@ def fill_keys(scores: Array, first: int, count: int, column: int, keys: Array) -
 
 
 @callee
-def highest_in_lanes(keys: Array, rows: int, best: Array) -> None:
-    """See `selection.highest_in_lanes`."""
+def highest_two_in_lanes(keys: Array, rows: int, best: Array) -> None:
+    """See `selection.highest_two_in_lanes`."""
     for lane in range(LANES):
-        best[lane] = keys[0, lane]
+        best[0, lane], best[1, lane] = keys[0, lane], -np.inf
     for row in range(1, rows):
         for lane in range(LANES):
-            best[lane] = max(best[lane], keys[row, lane])
+            best[1, lane] = max(best[1, lane], min(best[0, lane], keys[row, lane]))
+            best[0, lane] = max(best[0, lane], keys[row, lane])
 
 
 @inlined

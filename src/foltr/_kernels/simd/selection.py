@@ -149,10 +149,10 @@ def _key(builder: Any, scores: Any, document: Any) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def highest_in_lanes(typing: Any, keys: Any, rows: Any, best: Any) -> Any:  # noqa: ARG001
-    """best[lane] = the largest of keys[0 .. rows, lane], float64 without NaN, for LANES lanes; rows come in fours.
+def highest_two_in_lanes(typing: Any, keys: Any, rows: Any, best: Any) -> Any:  # noqa: ARG001
+    """best[0, lane], best[1, lane] = the two largest of keys[0 .. rows, lane], float64 without NaN; rows come in fours.
 
-    Four rows at a time: each comparison waits for the one before in its lane.
+    Four rows at a time: each comparison waits for the one before in its lane. Two ranks take little longer than one.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -162,16 +162,25 @@ def highest_in_lanes(typing: Any, keys: Any, rows: Any, best: Any) -> Any:  # no
         def row(position: Any) -> Any:
             return lanes.load(builder, table.data, builder.mul(position, index(LANES)), DOUBLES)
 
-        so_far = [cgutils.alloca_once_value(builder, row(index(k))) for k in range(4)]
+        firsts = [cgutils.alloca_once_value(builder, row(index(k))) for k in range(4)]
+        seconds = [cgutils.alloca_once_value(builder, constant(-math.inf)) for _ in range(4)]
         with cgutils.for_range_slice(builder, index(4), arguments[1], index(4), index) as (position, _):
-            for k, highest in enumerate(so_far):
-                builder.store(
-                    lanes.higher(builder, builder.load(highest), row(builder.add(position, index(k)))), highest
-                )
-        found = functools.reduce(
-            functools.partial(lanes.higher, builder), [builder.load(highest) for highest in so_far]
-        )
-        lanes.store(builder, found, result.data, index(0))
+            for k, (first, second) in enumerate(zip(firsts, seconds, strict=True)):
+                key, so_far = row(builder.add(position, index(k))), builder.load(first)
+                passed = lanes.lower(builder, so_far, key)
+                builder.store(lanes.higher(builder, builder.load(second), passed), second)
+                builder.store(lanes.higher(builder, so_far, key), first)
+        pairs = [(builder.load(first), builder.load(second)) for first, second in zip(firsts, seconds, strict=True)]
+        highest, second_highest = functools.reduce(functools.partial(_higher_two, builder), pairs)
+        lanes.store(builder, highest, result.data, index(0))
+        lanes.store(builder, second_highest, result.data, index(LANES))
         return context.get_dummy_value()
 
     return numba.types.void(keys, rows, best), generate
+
+
+def _higher_two(builder: Any, one: tuple[Any, Any], other: tuple[Any, Any]) -> tuple[Any, Any]:
+    """The two highest of two ordered pairs."""
+    passed = lanes.lower(builder, one[0], other[0])
+    second = lanes.higher(builder, passed, lanes.higher(builder, one[1], other[1]))
+    return lanes.higher(builder, one[0], other[0]), second

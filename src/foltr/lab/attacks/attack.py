@@ -21,7 +21,7 @@ NumAttackers: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class AttackView(NamedTuple):
-    """What attackers may look at when they craft their rows. With partial knowledge they use their own rows only."""
+    """The view of attackers when they craft their rows. With partial knowledge they use their own rows only."""
 
     deltas: Array  # [n, P] what every client would have sent; attackers are the first rows
     model: Array  # [P] the round's start

@@ -129,7 +129,7 @@ RANDOM_GUESSES = (3, 4)  # S4 Table 4: about as many documents as its attacks gu
 
 
 class GuessQuality(NamedTuple):
-    """How good guesses are. Means over messages with a click; precision over those of them with a guess."""
+    """Quality of guesses. Means over messages with a click; precision over those of them with a guess."""
 
     precision: float
     recall: float
@@ -180,7 +180,7 @@ def check_audit(setting: Setting, fold: Fold) -> None:
 
 
 def training(setting: Setting) -> Setting:
-    """The same setting with the users who train the ranker, and no audit."""
+    """A copy of the setting with the users who train the ranker, and no audit."""
     trainers = Users(setting.audit.trained_by, k=setting.users.k)
     return msgspec.structs.replace(setting, users=trainers, audit=Audit())
 

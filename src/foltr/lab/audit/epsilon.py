@@ -171,7 +171,7 @@ def fpdgd_sum(privacy: Fpdgd, *, size: int, trials: int, seed: int, contributors
 
 
 def fpdgd_message(privacy: Fpdgd, *, size: int, trials: int, seed: int, contributors: int = 1000) -> Trials:
-    """What the server gets from one of the contributors: one share of the noise."""
+    """Trials on the message of one contributor to the server, which has one share of the noise."""
     end = np.full(size, privacy.radius / np.sqrt(size))
     return two_datasets(_with_shares(privacy, trials, 1, contributors, seed), end, -end, by_match)
 
@@ -187,14 +187,6 @@ def _with_shares(privacy: Fpdgd, trials: int, present: int, contributors: int, s
     return release
 
 
-def integers(sample: Callable[[int], Array], *, bound: int, trials: int) -> Trials:
-    """Integer noise from `sample(size)`: one coordinate at the bound, or zero."""
-    return two_datasets(
-        lambda update, _: update + np.asarray(sample(trials), dtype=np.float64)[:, None],
-        np.array([float(bound)]), np.zeros(1), along,
-    )  # fmt: skip
-
-
 def randomised_response(report: Callable[[int, Stream], Array], *, seed: int) -> Trials:
     """One outcome is replaced by another; `report(truth, draws) -> [trials]` outcomes as reported."""
     reported = [report(truth, stream(seed, round=truth, purpose="privatise")) for truth in (0, 1)]
@@ -205,7 +197,7 @@ def randomised_response(report: Callable[[int, Stream], Array], *, seed: int) ->
 
 
 def epsilon_bounds(setting: Setting, parameters: int, *, trials: int, seed: int) -> list[dict[str, Any]]:
-    """What is released, the bound from trials, the accountant's figure and the nominal one."""
+    """Rows with a release, its bound from trials, the accountant's figure and the nominal one."""
     privacy = setting.privacy
     if isinstance(privacy, Fpdgd):
         return _of_fpdgd(privacy, parameters, contributors_of(setting), trials, seed)

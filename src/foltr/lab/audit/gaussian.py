@@ -23,16 +23,10 @@ import numpy as np
 from scipy.stats import binom, norm
 
 from foltr.lab.audit.epsilon import Trials, clopper_pearson_upper
-from foltr.types import Array
 
 MU = 2.0  # at which implementations are tested: error rates are then neither rare nor near 1/2
 TRIALS = 2400  # of each dataset
 ERROR = 0.05
-
-
-def trade_off(mu: float, alpha: Array) -> Array:
-    """G_mu: the smallest rate of false negatives at a rate of false positives."""
-    return norm.cdf(norm.isf(alpha) - mu)
 
 
 def least_mu(trials: Trials, *, cut: float, error: float = ERROR) -> float:

@@ -18,7 +18,7 @@ from foltr.types import Array
 
 
 class Spread(NamedTuple):
-    """How the updates of other clients are distributed."""
+    """Distribution of the updates of other clients."""
 
     mean: Array  # [P]
     covariance: Array  # [P, P]

@@ -92,7 +92,7 @@ def full_lists(data: Dataset, k: int) -> Array:
 
 
 def contributors_of(setting: Setting) -> int:
-    """How many clients add a share of the noise of a round."""
+    """Number of clients that add a share of the noise of a round."""
     federation = federated(setting.federation)
     return federation.cohort or federation.clients
 

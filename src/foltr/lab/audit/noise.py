@@ -113,7 +113,7 @@ def check_replay(draws: tuple[Array, Array]) -> Check:
 
 
 def in_two_copies(draw: Callable[[], Array]) -> tuple[Array, Array]:
-    """What two copies of this process draw; both have the memory, the seeds and the counters of this moment."""
+    """Noise of two copies of this process; both have the memory, the seeds and the counters of this moment."""
     return _in_a_copy(draw), _in_a_copy(draw)
 
 

@@ -1,4 +1,4 @@
-"""What the server can find out about the clients of a finished run: behind `foltr privacy audit RUN`.
+"""Attacks of a server on the clients of a finished run: behind `foltr privacy audit RUN`.
 
 For every setting, with the first of its rankers: click guessing on single messages of several searches (secure
 aggregation off) and on sums of several clients (on), membership of a client in a sum, a lower bound on epsilon beside

@@ -1,4 +1,4 @@
-"""How fast the LETOR reader is, and how much memory it takes, on synthetic text in the shape of MSLR.
+"""Speed and memory of the LETOR reader, on synthetic text in the shape of MSLR.
 
 One core, the file in the page cache, machine code compiled before the clock starts. It runs in its own process,
 since the peak memory of a process is known only over its whole life.

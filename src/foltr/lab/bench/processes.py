@@ -1,4 +1,4 @@
-"""What only a new process can show: how heavy the client path is, how long kernels compile, how fast plain loops are.
+"""Measurements that need a new process: weight of the client path, time to compile kernels, speed of plain loops.
 
 Memory is the high-water mark of the process itself. `ru_maxrss` is used only where there is no /proc: on Linux a child
 starts with the mark of its parent.

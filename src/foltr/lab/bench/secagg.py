@@ -1,4 +1,4 @@
-"""How long a round of secure aggregation takes, all clients and the server in one process, and what it sends.
+"""Time and bytes of a round of secure aggregation, with all clients and the server in one process.
 
 A tenth of the clients shares its secrets and then drops out, the most expensive moment. In one process a signature that
 many clients verify is verified once; `client_ms` is the time of one client that verifies every signature it receives.

@@ -100,7 +100,7 @@ def trained(shape: BenchShape, data: Dataset) -> Array:
 
 
 def _reference(shape: BenchShape, data: Dataset, theta: Array) -> Callable[[], Any]:
-    """The same training in NumPy: from the same ranker, with the same users."""
+    """Training in NumPy: from the same ranker, with the same users."""
     users, draws = click_model(USERS, grades=shape.grades), stream(1, purpose="choice")
     return partial(numpy_reference.train, data, users, theta, shape.reference_interactions, 0.1, draws)
 

@@ -13,8 +13,8 @@ from foltr.federation.two_servers import noise_of
 from foltr.secagg.crypto import new_identity
 from foltr.secagg.ring import Ring, encode
 from foltr.secagg.terms import Terms, new_federation, registry
-from foltr.secagg.two_in_process import new_aggregator, run_round
-from foltr.secagg.two_servers import contribute, two_servers
+from foltr.secagg.two_in_process import identities_of, keys_of, new_secrets, run_round
+from foltr.secagg.two_servers import Window, contribute, two_servers
 
 PARAMETERS = 136
 MULTIPLIER = 20.0  # of the noise, over the clip; its size changes the time of its draws hardly
@@ -33,19 +33,17 @@ def _round(clients: int) -> dict[str, float]:
         server.public_key().public_bytes_raw(),
         {client: one.public_key().public_bytes_raw() for client, one in enumerate(identities)},
     )
-    (first, one), (second, other) = new_aggregator(), new_aggregator()
+    secrets = new_secrets()
     terms = Terms(new_federation(), PARAMETERS, noise_multiplier=MULTIPLIER)
-    setup = two_servers(terms, known, (first, second))
+    setup = two_servers(terms, known, identities_of(secrets))
+    window = Window(setup, 1, _RANKER, keys_of(secrets))
     values = np.sin(np.arange(clients * PARAMETERS, dtype=float)).reshape(clients, PARAMETERS) / PARAMETERS**0.5
     vectors = encode(values, Ring(clients))
     present = [client for client in range(clients) if client % 10]
     began, worked = time.perf_counter(), time.process_time()
-    sent = {
-        client: contribute(vectors[client], client, identities[client], setup=setup, round=1, ranker=_RANKER)
-        for client in present
-    }
+    sent = {client: contribute(vectors[client], client, identities[client], window=window) for client in present}
     of_clients = time.process_time() - worked
-    found = run_round(sent, (one, other), setup=setup, round=1, ranker=_RANKER, noise=noise_of(setup))
+    found = run_round(sent, secrets, window=window, noise=noise_of(setup))
     seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - worked
     distance = (found.sums.totals[0] - vectors[present].sum(axis=0, dtype=vectors.dtype)).view("<i4")
     if found.sums.members != (tuple(present),) or np.abs(distance).max() > 9 * 2**0.5 * MULTIPLIER * 2**16:

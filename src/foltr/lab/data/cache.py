@@ -21,8 +21,8 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from foltr.atomic import cache_home
 from foltr.errors import StorageError
+from foltr.files import cache_home
 from foltr.lab.data import normalize
 from foltr.lab.data.letor import Block
 from foltr.types import Array, Dataset

@@ -38,7 +38,7 @@ class Fold(NamedTuple):
 
 
 def select(data: Dataset, queries: Array) -> Dataset:
-    """The same collection with only these queries (by position), in this order."""
+    """A collection with only these queries (by position), in this order."""
     starts, stops = data.offsets[queries], data.offsets[np.asarray(queries) + 1]
     rows = np.concatenate([np.arange(a, b) for a, b in zip(starts, stops, strict=True)] or [np.empty(0, int)])
     offsets = np.concatenate([[0], np.cumsum(stops - starts)]).astype(np.int64)

@@ -68,7 +68,7 @@ def json_queries(source: str) -> Iterator[Query]:
 
 
 def _elements(source: str, tag: str) -> Iterator[tuple[Place, str]]:
-    """What stands between <tag> and </tag>, with the place of the opening."""
+    """The text between <tag> and </tag>, with the place of the opening."""
     opening, closing = f"<{tag}>", f"</{tag}>"
     begun: Place | None = None
     inside: list[str] = []

@@ -23,8 +23,8 @@ from pathlib import Path
 
 import msgspec
 
-from foltr.atomic import atomic_write, cache_home
 from foltr.errors import DataMissing, SpecError, StorageError
+from foltr.files import atomic_write, cache_home
 from foltr.rng import stream
 from foltr.text.analysis import STOP_WORDS
 from foltr.text.corpus import Corpus, Document, Judgment, Place, Query, assemble
@@ -86,7 +86,7 @@ def _key(root: Path, files: list[Path]) -> str:
 
 
 def _objects(path: Path, root: Path) -> Iterator[Described]:
-    """What a file documents; of several definitions of one name, the first."""
+    """Documented definitions of a file; of several definitions of one name, the first."""
     inner = path.relative_to(root)
     parts = inner.with_suffix("").parts
     module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)

@@ -13,8 +13,6 @@ import gzip
 import hashlib
 import json
 import lzma
-import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -22,8 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TypeVar
 
-from foltr.atomic import cache_home
 from foltr.errors import DataError
+from foltr.files import cache_home, write_text
 
 Fact = TypeVar("Fact", int, str)
 MEMBER = "!"
@@ -106,11 +104,4 @@ def _book() -> dict[str, object]:
 
 
 def _write(book: dict[str, object]) -> None:
-    _place().parent.mkdir(parents=True, exist_ok=True)
-    handle, draft = tempfile.mkstemp(prefix=".files-", dir=_place().parent)
-    try:
-        with os.fdopen(handle, "w") as file:
-            json.dump(book, file, allow_nan=False)
-        Path(draft).replace(_place())
-    finally:
-        Path(draft).unlink(missing_ok=True)
+    write_text(_place(), json.dumps(book, allow_nan=False))

@@ -145,7 +145,7 @@ def load_fold(name: str, *, fold: int, normalize: str | None = None) -> Fold:
 
 
 def pick(whole: IntentData, queries: Array) -> IntentData:
-    """The same collection with only these queries (by position), in rising order."""
+    """A collection with only these queries (by position), in rising order."""
     chosen = np.zeros(len(whole.data.queries), bool)
     chosen[queries] = True
     sizes = np.diff(whole.data.offsets)

@@ -25,7 +25,7 @@ _BLOCK_BYTES = 1 << 22
 
 
 class Rules(NamedTuple):
-    """What the lines of a collection must keep to."""
+    """Limits that the lines of a collection must keep."""
 
     width: int  # highest feature number
     guessed: bool = False  # the width may grow: a higher feature raises WiderThanGuessed

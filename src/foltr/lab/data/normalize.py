@@ -21,7 +21,7 @@ KINDS = ("none", "query-minmax", "zscore")
 
 
 class Moments(NamedTuple):
-    """What a set of rows says about each feature."""
+    """Statistics of each feature over a set of rows."""
 
     rows: int
     mean: Array  # [d] float64

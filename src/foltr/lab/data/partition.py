@@ -44,7 +44,7 @@ Split: TypeAlias = Dataset | IntentData
 
 
 class PartitionContext(NamedTuple):
-    """What a partition needs besides the data."""
+    """Parameters of a partition besides the data."""
 
     grades: int
     users: Users

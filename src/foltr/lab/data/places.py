@@ -22,8 +22,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from foltr.atomic import write_text
 from foltr.errors import DataError, StorageError
+from foltr.files import write_text, xdg_folder
 from foltr.lab.data.files import MEMBER, packed
 
 MAX_FEATURES = 5_000  # of a collection that states no other limit: every document takes four bytes a feature
@@ -33,7 +33,7 @@ def _file() -> Path:
     chosen = os.environ.get("FOLTR_CONFIG")
     if chosen:
         return Path(chosen) / "data.json"
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "foltr" / "data.json"
+    return xdg_folder("XDG_CONFIG_HOME") / "foltr" / "data.json"
 
 
 class Registered(msgspec.Struct, frozen=True, omit_defaults=True):

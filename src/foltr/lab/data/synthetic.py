@@ -62,7 +62,7 @@ class Shape(NamedTuple):
 
 
 def _truth(shape: Shape) -> Truth:
-    """What is hidden behind the features of this shape; the same for every seed."""
+    """Hidden model that generates the features of this shape; equal for every seed."""
     d, k = shape.features, len(shape.factors)
     draws = stream(_TRUTH_SEED, round=shape.truth, purpose="data")
     nuisance = draws.normal(d * k).reshape(d, k) * np.sqrt(shape.factors)

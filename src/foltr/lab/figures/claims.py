@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from foltr.lab import records
-from foltr.lab.figures.compare import find, flat_label, values
+from foltr.lab.figures.compare import find, flat_label, paired_values, values
 from foltr.lab.figures.evidence import Decided, decided, matches, named, number, sure
 from foltr.lab.figures.spreads import (
     larger_difference,
@@ -25,13 +25,18 @@ def claims(run: records.Run, figure: dict[str, Any], missing: Sequence[str] = ()
     """Each claim of a figure, decided by the run; `missing`: collections that are not on this machine."""
     listed = figure.get("claim", [])
     if run.manifest.quick:
-        return [Claim(claim["text"], None, "quick form", claim.get("id", "")) for claim in listed]
+        return [Claim(claim["text"], None, "quick form", *_about(claim)) for claim in listed]
     why = _undecided(run, missing)
     verdicts = [CLAIMS[claim["kind"]](run, claim) for claim in listed]
     return [
-        Claim(claim["text"], holds, evidence or (why if holds is None else ""), claim.get("id", ""))
+        Claim(claim["text"], holds, evidence or (why if holds is None else ""), *_about(claim))
         for claim, (holds, evidence) in zip(listed, verdicts, strict=True)
     ]
+
+
+def _about(claim: dict[str, Any]) -> tuple[str, str]:
+    """Id and metric."""
+    return claim.get("id", ""), claim.get("metric", "")
 
 
 def _undecided(run: records.Run, missing: Sequence[str]) -> str:
@@ -150,13 +155,12 @@ def _at_clicks(claim: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _difference(run: records.Run, setting: SettingRecord, metric: str, than: str) -> tuple[float, float, str]:
-    """Mean difference over the same runs, its standard error, and words; infinite where there is one run."""
+    """Mean paired difference, its standard error, and words; the error is infinite where there is one pair."""
     mine, other = (values(run, setting, name, "final") for name in (metric, than))
-    differences = mine.numbers - other.numbers
-    runs = differences.size
-    error = float(differences.std(ddof=1)) / math.sqrt(runs) if runs > 1 else math.inf
-    words = f"{number(mine.mean)} against {number(other.mean)} ({differences.mean():+.4f} ± {error:.4f}, {runs} runs)"
-    return float(differences.mean()), error, words
+    test = paired_values(mine, other)
+    error = test.error if test.pairs > 1 else math.inf
+    spread = f"{test.difference:+.4f} ± {error:.4f}, {test.pairs} {test.unit}"
+    return test.difference, error, f"{number(mine.mean)} against {number(other.mean)} ({spread})"
 
 
 def _below(run: records.Run, claim: dict[str, Any]) -> Decided:

@@ -8,7 +8,9 @@ from msgspec.structs import replace
 
 from foltr.lab import records
 from foltr.lab.records import DATA_MISSING, NOT_JUDGED, ComparisonRow, ComparisonTable, SettingRecord, Verdict
+from foltr.lab.reporting.counted import empty_of, other_mean
 from foltr.lab.reporting.labels import data_name
+from foltr.lab.reporting.significance import Paired, holm, paired_runs, paired_settings
 from foltr.lab.spec.setting import flat
 from foltr.types import Array
 
@@ -98,7 +100,11 @@ def _verdict(run: records.Run, block: dict[str, Any], where: Label, published: f
     ours = values(run, found[0], block["metric"], at)
     verdict = NOT_JUDGED if run.manifest.quick else judge(ours.mean, published, block["tolerance"])
     runs = int(ours.numbers.size)
-    return replace(row, ours=ours.mean, sd=ours.sd if runs > 1 else None, runs=runs, data=ours.data, verdict=verdict)
+    other = other_mean(run, found[0], block["metric"]) if at in ("final", "all") else None
+    return replace(
+        row, ours=ours.mean, sd=ours.sd if runs > 1 else None, runs=runs, data=ours.data, verdict=verdict,
+        other=other.mean if other else None, empty=empty_of(found[0]),
+    )  # fmt: skip
 
 
 def judge(ours: float, published: float, tolerance: str) -> str:
@@ -110,42 +116,58 @@ def judge(ours: float, published: float, tolerance: str) -> str:
     return "reproduced" if abs(off) <= float(tolerance) + 1e-12 else f"off by {off:+.4f}"
 
 
-def comparisons(run: records.Run, figure: dict[str, Any], test: Any) -> list[ComparisonTable]:
-    """Tables of two methods side by side over the runs both have; `test(left, right) -> (t, p)` is a paired test."""
+def paired(run: records.Run, left: SettingRecord, right: SettingRecord, metric: str, at: str = "final") -> Paired:
+    """The paired test of two settings: over queries at the end of a run, else over folds or seeds."""
+    if at in ("final", "all"):
+        return paired_settings(run, left.index, right.index, metric)
+    return paired_values(*(values(run, setting, metric, at) for setting in (left, right)))
+
+
+def paired_values(left: Values, right: Values) -> Paired:
+    """The paired test of two numbers of single runs: over folds, or over the seeds of a single fold."""
+    return paired_runs(*(dict(zip(side.runs, side.numbers.tolist(), strict=True)) for side in (left, right)))
+
+
+def comparisons(run: records.Run, figure: dict[str, Any]) -> list[ComparisonTable]:
+    """Tables of two methods side by side, each pair tested; Holm's correction over the rows of a table."""
     tables = []
     for block in figure.get("comparison", []):
         rows = []
-        count = len(block["rows"])
         for entry in block["rows"]:
             left, right = (find(run, {**block[side], **entry[side]}) for side in ("left", "right"))
             if left and right:
-                rows.append(_compared(run, block, entry, left[0], right[0], count, test))
+                rows.append(_compared(run, block, entry, left[0], right[0]))
         if rows:
-            tables.append(ComparisonTable(block["title"], rows))
+            corrected = holm([math.nan if row.p is None else row.p for row in rows])
+            marked = [_marked(row, p) for row, p in zip(rows, corrected, strict=True)]
+            tables.append(ComparisonTable(block["title"], marked, block["metric"]))
     return tables
 
 
 def _compared(
-    run: records.Run, block: dict[str, Any], entry: dict[str, Any], left: Any, right: Any, count: int, test: Any
+    run: records.Run, block: dict[str, Any], entry: dict[str, Any], left: SettingRecord, right: SettingRecord
 ) -> ComparisonRow:
-    a, b = (values(run, side, block["metric"], block.get("at", "final")) for side in (left, right))
-    shared = [one for one in a.runs if one in b.runs]
-    mine, other = a.of(shared), b.of(shared)
+    at = block.get("at", "final")
+    mine, other = (values(run, side, block["metric"], at) for side in (left, right))
+    shared = [single for single in mine.runs if single in other.runs]
+    test = paired(run, left, right, block["metric"], at)
     # without runs in common, only the means can be compared
-    means = (mine.mean, other.mean) if shared else (a.mean, b.mean)
-    p = test(mine.numbers, other.numbers)[1]
-    tested = math.isfinite(p)
-    corrected = min(1.0, p * count) if tested else None
-    ours = _mark(means[0] - means[1], corrected)
-    published = None if run.manifest.quick else entry.get("published_mark")
-    note = ""
-    if published is not None and ours != published:
-        note = f"published: {published or 'no significant difference'}"
+    means = (test.left, test.right) if test.pairs else (mine.mean, other.mean)
+    tested = math.isfinite(test.p)
     return ComparisonRow(
         setting=entry["name"], left=means[0], right=means[1], difference=means[0] - means[1],
-        p=p if tested else None, corrected_p=corrected, runs=len(shared), mark=ours,
-        published_mark=published, note=note,
+        p=test.p if tested else None, runs=len(shared), unit=test.unit if tested else "",
+        pairs=test.pairs if tested else 0, published_mark=None if run.manifest.quick else entry.get("published_mark"),
     )  # fmt: skip
+
+
+def _marked(row: ComparisonRow, corrected_p: float) -> ComparisonRow:
+    """The row with its corrected p, its sign, and a note where the published sign differs."""
+    corrected = None if math.isnan(corrected_p) else corrected_p
+    ours = _mark(row.difference or 0.0, corrected)
+    differs = row.published_mark is not None and ours != row.published_mark
+    note = f"published: {row.published_mark or 'no significant difference'}" if differs else ""
+    return replace(row, corrected_p=corrected, mark=ours, note=note)
 
 
 def _mark(difference: float, corrected_p: float | None) -> str:

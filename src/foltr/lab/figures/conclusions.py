@@ -103,7 +103,7 @@ def _problems_of(conclusion: Conclusion, claims: dict[str, dict[str, Any]]) -> I
 
 
 class Counts(NamedTuple):
-    """How many conclusions of a paper are in each of STATES."""
+    """Number of conclusions of a paper in each of STATES."""
 
     paper: str
     conclusions: int

@@ -1,10 +1,9 @@
 """Which settings a claim compares, and how its evidence reads."""
 
-import math
 from typing import Any
 
 from foltr.lab import records
-from foltr.lab.figures.compare import Values, find, flat_label
+from foltr.lab.figures.compare import Values, find, flat_label, paired_values
 from foltr.lab.records import SettingRecord
 
 Decided = tuple[bool | None, str]  # whether the claim holds (None: not decided), and the evidence
@@ -22,12 +21,11 @@ def matches(run: records.Run, claim: dict[str, Any]) -> list[tuple[str, SettingR
 
 
 def sure(mine: Values, other: Values) -> str:
-    """The difference over the same folds and seeds, and its standard error."""
-    runs = mine.numbers.size
-    if runs < 2 or mine.runs != other.runs:
+    """The difference over folds (with seeds averaged, or over the seeds of one fold), and its standard error."""
+    if mine.numbers.size < 2 or mine.runs != other.runs:
         return ""
-    differences = mine.numbers - other.numbers
-    return f" ({differences.mean():+.4f} ± {differences.std(ddof=1) / math.sqrt(runs):.4f})"
+    test = paired_values(mine, other)
+    return f" ({test.difference:+.4f} ± {test.error:.4f}, {test.pairs} {test.unit})"
 
 
 def named(setting: SettingRecord, claim: dict[str, Any]) -> str:

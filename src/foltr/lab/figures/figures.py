@@ -12,7 +12,7 @@ like, data        another figure with other collections
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,6 +38,7 @@ _SMALL: dict[str, dict[str, dict[str, int]]] = {
     "people": {
         "known-items": {"people": 1, "tests": 15, "longest": 10, "documents": 800},
         "topical": {"people": 1, "tests": 30, "longest": 10, "documents": 800},
+        "spill": {"people": 1, "openings": 10, "words": 20, "documents": 800},
         "together": {"people": 4, "searches_with_click": 10, "tests": 10, "documents": 800},
     },
 }
@@ -53,7 +54,7 @@ class Figure(NamedTuple):
 
 
 def drawing_of(figure: Figure) -> FigureRecord:
-    """How the figure is drawn; its table `figure` is checked here, before anything runs."""
+    """Drawing instructions of a figure; its table `figure` is checked here, before anything runs."""
     drawing = {"id": figure.id, "question": figure.question, **figure.content.get("figure", {})}
     try:
         return msgspec.convert(drawing, FigureRecord)
@@ -134,7 +135,7 @@ def plan_of(figure: Figure, *, quick: bool = False, folds: str | None = None, se
         ]  # texts have no folds
         found = plan(raw, mine, where=f"figure {figure.id}, part {part.get('part', '?')}").settings
         settings += [one for one in found if one not in settings]
-    return Plan(f"{figure.title}", settings, figure.text)
+    return Plan(f"{figure.title}", settings, figure.text, tune=base.get("tune", "test"))
 
 
 def matching(plan: Plan, filters: Sequence[str]) -> Plan:
@@ -146,6 +147,35 @@ def matching(plan: Plan, filters: Sequence[str]) -> Plan:
     if not chosen:
         raise InputError(f"--only {' --only '.join(filters)}: no setting of this figure has that")
     return plan._replace(settings=chosen)
+
+
+def deciding(plan: Plan, figure: Figure, ids: Sequence[str]) -> Plan:
+    """The settings that these claims of the figure compare."""
+    stated = {claim["id"]: claim for claim in figure.content.get("claim", []) if "id" in claim}
+    for name in ids:
+        if name not in stated:
+            close = did_you_mean(name, stated)
+            raise InputError(f"figure {figure.id} has no claim {name!r}.{close} Its claims: {', '.join(stated)}")
+    labels = [flat(resolved(setting)) for setting in plan.settings]
+    compared = {index for name in ids for index in _compared(stated[name], labels)}
+    return plan._replace(settings=[setting for index, setting in enumerate(plan.settings) if index in compared])
+
+
+def _compared(claim: dict[str, Any], labels: Sequence[dict[str, Any]]) -> Iterator[int]:
+    """Positions of the settings that a claim compares; a claim about published numbers needs all."""
+    if "left" not in claim:
+        yield from range(len(labels))
+        return
+    left = [index for index, label in enumerate(labels) if _has(label, claim["left"])]
+    yield from left
+    shared = [{key: labels[index].get(key) for key in claim.get("by", [])} for index in left]
+    for side in ("right", "other_left", "other_right"):
+        wanted = [{**claim[side], **keys} for keys in shared] if side in claim else []
+        yield from (index for index, label in enumerate(labels) if any(_has(label, where) for where in wanted))
+
+
+def _has(label: dict[str, Any], where: dict[str, Any]) -> bool:
+    return all(label.get(key) == value for key, value in where.items())
 
 
 def _shorter(key: str, values: list[Any]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""What `foltr reproduce --list` shows: every figure with the data that it needs and whether that is here."""
+"""The list of `foltr reproduce --list`: every figure with the data that it needs and whether that is here."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -6,21 +6,23 @@ from typing import Any
 import numpy as np
 
 from foltr.lab import records
-from foltr.lab.figures.compare import find, flat_label, values
-from foltr.lab.figures.evidence import Decided, decided, matches, named, number, sure
+from foltr.lab.figures.compare import find, flat_label, paired, values
+from foltr.lab.figures.evidence import Decided, decided, matches, named, number
+from foltr.lab.reporting.labels import p_value
+from foltr.lab.reporting.significance import SIGNIFICANT
+from foltr.types import Array
 
 
 def never_clearly_greater(run: records.Run, claim: dict[str, Any]) -> Decided:
-    """No left setting is above its right one by more than two standard errors of the difference over the same runs."""
+    """No left setting is significantly above its right one (paired t-test, p < .05, not corrected)."""
     evidence, held = [], []
     for name, left, right in matches(run, claim):
-        mine, other = (values(run, side, claim["metric"], claim.get("at", "final")) for side in (left, right))
-        if mine.numbers.size < 2 or mine.runs != other.runs:
+        test = paired(run, left, right, claim["metric"], claim.get("at", "final"))
+        if test.pairs < 2:
             return None, "needs two runs or more of every setting"
-        differences = mine.numbers - other.numbers
-        held.append(bool(differences.mean() <= 2 * differences.std(ddof=1) / math.sqrt(differences.size)))
-        words = f"{number(mine.mean)} against {number(other.mean)}{sure(mine, other)}"
-        evidence.append(f"{name + ': ' if name else ''}{words}")
+        held.append(not (test.difference > 0 and test.p < SIGNIFICANT))
+        words = f"{number(test.left)} against {number(test.right)} ({test.difference:+.4f} ± {test.error:.4f}"
+        evidence.append(f"{name + ': ' if name else ''}{words}, {test.pairs} {test.unit}, p {p_value(test.p)})")
     return decided(held, evidence)
 
 
@@ -90,8 +92,18 @@ def weakest_gains_most(run: records.Run, claim: dict[str, Any]) -> Decided:
         runs = np.arange(strength.shape[1])
         weakest, strongest = gain[strength.argmin(axis=0), runs], gain[strength.argmax(axis=0), runs]
         held.append(bool(weakest.mean() > strongest.mean()))
-        evidence.append(f"{named(setting, claim)}: {weakest.mean():+.4f} against {strongest.mean():+.4f}")
+        words = f"{weakest.mean():+.4f} against {strongest.mean():+.4f}{_spread_of(weakest - strongest)}"
+        evidence.append(f"{named(setting, claim)}: {words}")
     return decided(held, evidence, majority=claim.get("majority", False))
+
+
+def _spread_of(differences: Array) -> str:
+    """Mean difference over the runs with its standard error; empty for a single run."""
+    runs = len(differences)
+    if runs < 2:
+        return ""
+    error = differences.std(ddof=1) / math.sqrt(runs)
+    return f" ({differences.mean():+.4f} ± {error:.4f}, {runs} runs)"
 
 
 def larger_step(run: records.Run, claim: dict[str, Any]) -> Decided:

@@ -12,7 +12,16 @@ from typing import Literal
 import numpy as np
 
 from foltr.clicks import ClickModel, Users, click_model
-from foltr.lab.people.experiment import SHOWN, Situation, graded_gain, learners, reciprocal_rank, trace, without_clicks
+from foltr.lab.people.experiment import (
+    EVERY_OPENING,
+    SHOWN,
+    Situation,
+    graded_gain,
+    learners,
+    reciprocal_rank,
+    trace,
+    without_clicks,
+)
 from foltr.lab.people.people import Person, person, searches_of, test_searches
 from foltr.lab.people.remembering import Memory
 from foltr.lab.people.searching import Prepared, Searcher, with_features
@@ -123,9 +132,12 @@ def _metrics(
         yield from ((f"{measure}, {row}, {clicks} clicks", value) for clicks, value in by_checkpoint.items())
     chosen = learners(weights)
     if rows == "node":
-        chosen = {row: chosen[row] for row in ("counting", "MAP")} | {"MAP, memory": chosen["MAP"]}
+        chosen = {row: chosen[row] for row in ("counting", "MAP", "MAP, every opening")} | {
+            "MAP, memory": chosen["MAP"]
+        }
     for row, learner in chosen.items():
-        run = trace(situation, weights, learner, memory=Memory() if row == "MAP, memory" else None)
+        memory = Memory() if row == "MAP, memory" else None
+        run = trace(situation, weights, learner, memory=memory, every_opening=row in EVERY_OPENING)
         yield from ((f"{measure}, {row}, {clicks} clicks", value) for clicks, value in run.offline.items())
         yield f"online, {row}", run.online
         yield f"largest weight, {row}", float(np.abs(run.parameters).max())

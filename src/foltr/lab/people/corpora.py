@@ -1,4 +1,4 @@
-"""What simulated people search: documents with fields and folders, and judged queries where a collection has them.
+"""Texts that simulated people search: documents with fields and folders, and judged queries where there are any.
 
     machine             files of this machine (`machine`); or the absolute path of a folder with text files
     docstrings          of Python's standard library; a folder is a module
@@ -66,7 +66,7 @@ def _of_files(name: str, folders: tuple[str, ...], limit: int) -> Texts:
 
 
 def _module(qualified: str) -> str:
-    """What stands before the last part of a qualified name, as a path."""
+    """All but the last part of a qualified name, as a path."""
     return qualified.rpartition(".")[0].replace(".", "/")
 
 

@@ -2,8 +2,10 @@
 
 Every learner meets the same searches in the same order and has its own lists, clicks and counts of openings. It runs
 through `client.local_update`, as on a node: a list is shown, the person reads it from the top and clicks by the click
-model, what was clicked counts as opened. At a checkpoint the learner ranks test searches with its weights and counts of
-that moment; for one person and checkpoint these are the same for all learners, so that differences are paired.
+model, what was clicked counts as opened. Learners of a node get the choices that teach (`node.learning.teaching`; of a
+list the lowest click), those of the papers every click. At a checkpoint the learner ranks test searches with its
+weights and counts of that moment; for one person and checkpoint these are the same for all learners, so that
+differences are paired.
 
 Known items: MRR@10, the target counts if it is among the candidates. Topical queries: nDCG@10 (exponential gain) over
 the judged documents of the query; half of the queries, drawn by the seed, are searched, the others tested.
@@ -17,16 +19,19 @@ import numpy as np
 from foltr.clicks import ClickModel, clicks_on
 from foltr.client import Rank, Searches, local_update
 from foltr.lab.people import history as histories
-from foltr.lab.people.history import SEARCHES_A_DAY, History, no_history
+from foltr.lab.people.history import SEARCHES_A_DAY, Counts, no_history
 from foltr.lab.people.learners import WEAK_PRIOR, Compared, NoLearning, TemperedPdgd
 from foltr.lab.people.remembering import Memory
 from foltr.lab.people.searching import Prepared
 from foltr.lab.people.weights import HISTORY, Weights
 from foltr.learners.softmax import SoftmaxMap
 from foltr.metrics import CUT, order
+from foltr.node.learning.memory import typed_text
+from foltr.node.learning.teaching import TaughtTexts, with_last_choice
 from foltr.privacy.mechanisms import NoPrivacy
 from foltr.rankers import Linear
 from foltr.rng import stream
+from foltr.text.matching import bounded_history
 from foltr.types import Array, Interaction, Model
 
 SHOWN = 10
@@ -35,7 +40,7 @@ Quality: TypeAlias = Callable[[Array, float], float]  # (grades as ranked, ideal
 
 
 class Situation(NamedTuple):
-    """What all learners of one person share."""
+    """Searches and settings that all learners of one person share."""
 
     search: Callable[[int], Prepared]  # the person's search of a number
     searches: int
@@ -80,6 +85,7 @@ def learners(weights: Weights) -> dict[str, Any]:
     return {
         "counting": NoLearning(),
         "MAP": SoftmaxMap(history=history),
+        "MAP, every opening": SoftmaxMap(history=history),
         "MAP, weak prior": SoftmaxMap(prior=WEAK_PRIOR, history_prior=WEAK_PRIOR, history=history),
         "PDGD, rate 1, temperature .25": TemperedPdgd(1.0, 0.25),
         "PDGD, rate .1, temperature 1": TemperedPdgd(0.1, 1.0),
@@ -89,6 +95,11 @@ def learners(weights: Weights) -> dict[str, Any]:
     }
 
 
+# rows whose learner gets every click of every list: the papers' learners, and the price of doing so with MAP
+EVERY_OPENING = frozenset({
+    "MAP, every opening", "PDGD, rate 1, temperature .25", "PDGD, rate .1, temperature 1", "unsafe: skip-above pairs",
+    "unsafe: inverse propensity", "unsafe: negatives from BM25",
+})  # fmt: skip
 WITHOUT_CLICKS = ("BM25", "BM25, node's words", "BM25F, tuned", "start weights")
 
 
@@ -114,9 +125,14 @@ def without_clicks(situation: Situation, weights: Weights) -> dict[str, dict[int
     }
 
 
-def trace(situation: Situation, weights: Weights, learner: Any, *, memory: Memory | None = None) -> Trace:
-    """Runs a learner through the searches of a person until the last checkpoint; with `memory` it places documents."""
-    course = Course(situation, weights, memory)
+def trace(
+    situation: Situation, weights: Weights, learner: Any, *, memory: Memory | None = None, every_opening: bool = False
+) -> Trace:
+    """Runs a learner through the searches of a person until the last checkpoint; with `memory` it places documents.
+
+    It learns from the choices that teach, or from every opening.
+    """
+    course = Course(situation, weights, memory, every_opening=every_opening)
     model = Model(weights.values, 0, Linear(), k=SHOWN, seed=situation.seed)
     update = local_update(
         model, Searches(situation.searches + 1, course.search), learner=learner, mechanism=NoPrivacy(),
@@ -130,12 +146,16 @@ def trace(situation: Situation, weights: Weights, learner: Any, *, memory: Memor
 class Course:
     """The searches of one person with one learner: what happened so far."""
 
-    def __init__(self, situation: Situation, weights: Weights, memory: Memory | None = None) -> None:
+    def __init__(
+        self, situation: Situation, weights: Weights, memory: Memory | None = None, *, every_opening: bool = False
+    ) -> None:
         self.situation, self.weights, self.memory = situation, weights, memory
+        self.every_opening, self.taught = every_opening, TaughtTexts()
         self.history = no_history(situation.folder_of)
         self.offline: dict[int, float] = {}
         self.online: list[float] = []
-        self.log: list[Interaction] = []
+        self.log: list[Interaction] = []  # searches with a click
+        self.lessons: list[Interaction] = []  # what of them teaches
         self.last = max(situation.tests)
         self.step = 0
 
@@ -167,9 +187,22 @@ class Course:
         if clicks.any():
             self.log.append(interaction)
             for document in search.documents[ranking[clicks]].tolist():
-                histories.opened(self.history, document, search.text)
+                histories.opened(self.history, document, search.text, body_word=search.body_word)
             if self.memory is not None:
                 self.memory.choose(search, search.documents[ranking[clicks]].tolist(), step)
+        return self._taught(search, interaction)
+
+    def _taught(self, search: Prepared, interaction: Interaction) -> Interaction:
+        """What the learner gets: the interaction, its last choice, or a list without a click."""
+        openings = np.flatnonzero(interaction.clicks).tolist()  # people read from the top: the lowest is the last
+        if not openings:
+            return interaction
+        if not self.every_opening:
+            document = int(search.documents[interaction.ranking[openings[-1]]])
+            if not self.taught.teaches(typed_text(search.text), document):
+                return interaction._replace(clicks=np.zeros_like(interaction.clicks))
+            interaction = with_last_choice(interaction, openings)
+        self.lessons.append(interaction)
         return interaction
 
     def _tested(self, test: Prepared, rank: Rank, step: int) -> float:
@@ -192,8 +225,9 @@ def _nothing(width: int) -> Interaction:
     return Interaction(np.zeros((1, width)), empty, empty.astype(bool), np.zeros(1), 0)
 
 
-def with_history(search: Prepared, history: History, weights: Weights) -> Array:
+def with_history(search: Prepared, history: Counts, weights: Weights) -> Array:
     """[n, d] the features of a search with the counts of this moment."""
     features = search.features.copy()
-    features[:, weights.places] = np.stack(histories.columns(history, search.documents), axis=1)
+    counted = histories.columns(history, search.documents, body_word=search.body_word)
+    features[:, weights.places] = np.stack(bounded_history(*counted, search.named), axis=1)
     return features

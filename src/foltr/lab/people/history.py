@@ -1,9 +1,11 @@
-"""Documents that a simulated person opened, counted and weighted as on a node (`node.learning.memory`)."""
+"""Documents that a simulated person opened, counted and weighted as on a node (`node.learning.habits`)."""
+
+from typing import NamedTuple
 
 import numpy as np
 
+from foltr.node.learning.habits import NO_HABITS, Habits, document_lift, folder_lift, habits
 from foltr.node.learning.memory import DECAY
-from foltr.node.learning.openings import NO_HABITS, Habits, document_lift, folder_lift, habits
 from foltr.types import Array
 
 SEARCHES_A_DAY = 10  # counts decay by the day
@@ -22,11 +24,24 @@ class History:
         self.known: Habits | None = NO_HABITS  # None: they must be estimated again
 
 
-def no_history(folder_of: Array) -> History:
-    return History(folder_of)
+class Counts(NamedTuple):
+    """Everything that a person opened, and the part that followed searches for a single word of bodies."""
+
+    all: History
+    by_body_word: History
 
 
-def opened(history: History, document: int, typed: str) -> None:
+def no_history(folder_of: Array) -> Counts:
+    return Counts(History(folder_of), History(folder_of))
+
+
+def opened(counts: Counts, document: int, typed: str, *, body_word: bool) -> None:
+    """Counts one more opening; `body_word` says of which kind its search was."""
+    for history in counts if body_word else (counts.all,):
+        _opened(history, document, typed)
+
+
+def _opened(history: History, document: int, typed: str) -> None:
     """One more opening; of those with the same text and document the newest counts."""
     earlier = history.newest.get((typed, document))
     weight = 1.0 if earlier is None else 1.0 - DECAY ** (history.day - earlier)
@@ -36,15 +51,17 @@ def opened(history: History, document: int, typed: str) -> None:
     history.known = None
 
 
-def next_day(history: History) -> None:
-    history.day += 1
-    history.documents *= DECAY
-    history.folders *= DECAY
-    history.known = None
+def next_day(counts: Counts) -> None:
+    for history in counts:
+        history.day += 1
+        history.documents *= DECAY
+        history.folders *= DECAY
+        history.known = None
 
 
-def columns(history: History, documents: Array) -> tuple[Array, Array]:
-    """The features `opened` and `folder` of some documents, as the node scales them."""
+def columns(counts: Counts, documents: Array, *, body_word: bool) -> tuple[Array, Array]:
+    """The features `opened` and `folder` of some documents for a search of one kind, as the node scales them."""
+    history = counts.by_body_word if body_word else counts.all
     if history.known is None:
         history.known = _habits(history)
     folder = history.folder_of[documents]

@@ -104,7 +104,7 @@ def remembered_words(texts: Texts, target: int, kind: str) -> list[str]:
 
 
 def field_text(texts: Texts, target: int, kind: str) -> str:
-    """What the words of a kind are of; with a file name its folder."""
+    """The part of a document that words of a kind come from; with a file name its folder."""
     if kind == "name" and texts.names[target]:
         return f"{texts.paths[target].rpartition('/')[2]} {texts.names[target]}"
     return {"title": texts.titles, "name": texts.names, "body": texts.bodies}[kind][target][:_BODY]

@@ -9,12 +9,12 @@ import numpy as np
 
 from foltr.clicks import USERS
 from foltr.errors import SpecError
-from foltr.lab.people import together
+from foltr.lab.people import spill, together
 from foltr.lab.people.comparison import FIRST, known_items, topical
 from foltr.lab.people.corpora import Texts, by_senders, checksum, load_texts, shortened
 from foltr.lab.people.machine import LIMIT
 from foltr.lab.people.searching import Searcher
-from foltr.lab.people.settings import Folders, KnownItems, Together, Topical
+from foltr.lab.people.settings import Folders, KnownItems, Spill, Together, Topical
 from foltr.lab.people.weights import Weights, digest, weights_for
 from foltr.lab.simulation.evaluation import Progress, RunResult
 from foltr.lab.spec.setting import DataChoice, PeopleSetting
@@ -29,6 +29,7 @@ _SMALLEST_INDEX = 20  # documents of a person who learns together with others
 MEASURES: dict[type, Callable[[Searcher, Any, Weights, int], dict[str, float]]] = {
     KnownItems: known_items,
     Topical: topical,
+    Spill: spill.measure,
     Together: together.measure,
 }
 
@@ -53,7 +54,7 @@ def check(setting: PeopleSetting, loaded: Texts) -> None:
 
 
 def facts(setting: PeopleSetting, loaded: Texts) -> dict[str, Any]:
-    """What the manifest states about the data."""
+    """Facts about the data, for the manifest."""
     judged = loaded.judged
     return {
         "name": setting.data.name,
@@ -85,7 +86,7 @@ def run_setting(setting: PeopleSetting, loaded: Texts, seed: int) -> Iterator[Pr
         rounds=np.empty(0, np.int64),
         online=np.empty((3, 0)),
         evaluated=np.ones(1, np.int64),
-        offline=np.empty((2, 0)),
+        offline=np.empty((0, 0)),
         parameters=weights.values,
         interactions=0,
         seconds=time.perf_counter() - began,

@@ -19,7 +19,7 @@ from foltr.text import occurrences
 from foltr.text.bm25 import idf
 from foltr.text.corpus import Corpus
 from foltr.text.fields import FIELDS
-from foltr.text.matching import FEATURES, NAMES, features, scale
+from foltr.text.matching import FEATURES, NAMES, is_body_word, named, of_occurrences, scale
 from foltr.text.memory_index import MemoryIndex
 from foltr.types import Array
 
@@ -36,6 +36,8 @@ class Prepared(NamedTuple):
     grades: Array  # [n] int8: of a known item 1 for the target
     ideal: float  # DCG@10 of the best list of all judged documents
     text: str = ""  # as it was typed
+    named: Array = np.empty(0, dtype=bool)  # [n] title or name has all words of the query
+    body_word: bool = False  # the query is a single word that only bodies have
 
 
 class FieldTuning(NamedTuple):
@@ -84,8 +86,8 @@ class Searcher:
         query = self.index.query_text(text, prefix=prefix)
         documents = self.index.candidates(query, CANDIDATES)
         tokens, collection = self.index.tokens(documents), self.index.collection
-        raw = features(query, tokens, collection, self.index.facts(documents))
         found = occurrences.find(query, tokens, collection.stop_count)
+        raw = of_occurrences(query, found, collection, self.index.facts(documents))
         means = collection.lengths / np.maximum(collection.with_field, 1)
         frequency = np.array([term.document_frequency for term in query.terms], dtype=np.float64)
         asked = idf(collection.documents, frequency) * [term.repeats for term in query.terms]
@@ -95,7 +97,18 @@ class Searcher:
             np.array([judged.get(number, 0) for number in some.tolist()], dtype=np.int8) for some in (documents, plain)
         )
         scaled = scale(raw, FEATURES)
-        return Prepared(documents, scaled, raw[:, _BM25], tuned, plain_grades, grades, _ideal(judged), text)
+        return Prepared(
+            documents,
+            scaled,
+            raw[:, _BM25],
+            tuned,
+            plain_grades,
+            grades,
+            _ideal(judged),
+            text,
+            named(raw),
+            is_body_word(text, raw),
+        )
 
     def known_item(self, query: KnownItem, *, prefix: bool = False) -> Prepared:
         return self.prepare(query.text, {query.target: 1}, prefix=prefix)

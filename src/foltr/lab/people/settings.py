@@ -46,6 +46,21 @@ class Topical(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
     sends: ClassVar[bool] = False
 
 
+class Spill(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="spill"):
+    """A person who opens documents of one folder; shares of the first three places of other searches that go there."""
+
+    people: Count = 1
+    openings: Count = 50
+    words: Count = 500  # searches of one word whose first three documents lie elsewhere
+    typed: Words = "mixed"  # by which the documents were found that the person opens
+    clicks: str = "perfect"  # the person opens what was looked for
+    documents: Count = LIMIT
+    folders: Folders = "own"
+
+    judged: ClassVar[bool] = False
+    sends: ClassVar[bool] = False
+
+
 class Together(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="together"):
     """People with separate indexes who share an update each release, against the same people local-only."""
 

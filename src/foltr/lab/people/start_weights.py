@@ -18,11 +18,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from foltr.atomic import write_text
+from foltr.files import write_text
 from foltr.lab.people.corpora import load_texts
 from foltr.lab.people.people import person, searches_of
 from foltr.lab.people.searching import Prepared, Searcher
-from foltr.lab.people.weights import HISTORY, LEFT_OUT, SHIPPED, Weights, listed
+from foltr.lab.people.weights import HISTORY, LEFT_OUT, SHIPPED, Weights, listed, shipped
 from foltr.learners.softmax import Comparison, minimise
 from foltr.text.matching import columns
 from foltr.types import Array
@@ -32,10 +32,7 @@ CORPORA = ("machine", "docstrings")
 QUERIES = 600  # of a corpus and seed
 PRIOR = 0.0025  # lambda for each query: half of it raised known items by .005 and cost judged queries as much
 BM25_START = 3.0  # weight of BM25 in the prior's mean; all others 0
-LEXICAL = (
-    "bm25", "bm25f", "cov_body", "idfcov_any", "ordered", "unordered", "title_cov_by_q", "title_exact", "name_exact",
-    "prefix_title", "prefix_name", "prefix_path", "length",
-)  # fmt: skip
+LEXICAL = tuple(name for name in shipped().names if name not in HISTORY)  # a feature joins by an entry in that file
 MAY_BE_NEGATIVE = ("length",)
 BY_HAND = {"opened": 0.35, "folder": 0.35}
 
@@ -43,11 +40,11 @@ BY_HAND = {"opened": 0.35, "folder": 0.35}
 def development_searches(name: str, queries: int = QUERIES) -> list[Prepared]:
     """Known-item searches of the development seeds."""
     searcher = Searcher(load_texts(name))
-    found = []
+    searches = []
     for seed in DEVELOPMENT_SEEDS:
-        someone = person(searcher.texts, seed=seed, number=0, searches=queries, preferences=False)
-        found += [searcher.known_item(query) for query in searches_of(searcher.texts, someone, searcher.idf)]
-    return found
+        searching = person(searcher.texts, seed=seed, number=0, searches=queries, preferences=False)
+        searches += [searcher.known_item(query) for query in searches_of(searcher.texts, searching, searcher.idf)]
+    return searches
 
 
 def fit(searches: Iterable[Prepared], names: tuple[str, ...] = LEXICAL, prior: float = PRIOR) -> Array:
@@ -57,9 +54,9 @@ def fit(searches: Iterable[Prepared], names: tuple[str, ...] = LEXICAL, prior: f
     free = np.ones(len(names), dtype=bool)
     bound = ~np.isin(names, MAY_BE_NEGATIVE)
     while True:
-        some = [Comparison(one.differences[:, free], one.offsets) for one in comparisons]
+        reduced = [Comparison(pair.differences[:, free], pair.offsets) for pair in comparisons]
         weights = np.zeros(len(names))
-        weights[free] = minimise(some, start[free], prior * len(comparisons))
+        weights[free] = minimise(reduced, start[free], prior * len(comparisons))
         if not (wrong := free & bound & (weights < 0)).any():
             return weights
         free &= ~wrong
@@ -83,8 +80,8 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=QUERIES, help="known-item queries of each corpus and seed")
     queries = parser.parse_args().queries
     searches = {name: development_searches(name, queries) for name in CORPORA}
-    notes = {name: f"{load_texts(name).note}, {len(found):,} queries" for name, found in searches.items()}
-    every = [one for found in searches.values() for one in found]
+    notes = {name: f"{load_texts(name).note}, {len(prepared):,} queries" for name, prepared in searches.items()}
+    every = [search for prepared in searches.values() for search in prepared]
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     origin = {"corpora": notes, "seeds": list(DEVELOPMENT_SEEDS), "prior": PRIOR}
     content = {
@@ -94,7 +91,7 @@ def main() -> None:
     write_text(SHIPPED, json.dumps(content, indent=1, allow_nan=False) + "\n")
     without = {
         left_out: listed(
-            with_hand_weights(fit([one for name, found in searches.items() if name != left_out for one in found]))
+            with_hand_weights(fit([search for name in CORPORA if name != left_out for search in searches[name]]))
         )
         for left_out in CORPORA
     }

@@ -25,6 +25,7 @@ from typing import Annotated, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
+from foltr.federation.announcement import Ranker
 from foltr.federation.engine import EngineCollector
 from foltr.federation.round import RoundResult, run_rounds
 from foltr.federation.schedule import synchronous
@@ -47,7 +48,7 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class StorySetting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How large the story is."""
+    """Size of the story."""
 
     people: Annotated[int, msgspec.Meta(ge=4, le=200)] = 20
     seeds: Annotated[tuple[int, ...], msgspec.Meta(min_length=2)] = SEEDS
@@ -93,7 +94,7 @@ class Measured(msgspec.Struct, frozen=True, tag="round"):
 
 
 class Ended(msgspec.Struct, frozen=True, tag="ended"):
-    """What only the end can say."""
+    """Results at the end of the story."""
 
     local_only: Estimate  # the same people, each with their own clicks only
     plain_bm25: Estimate  # one field of plain words: file names and parts of identifiers are not searched
@@ -152,7 +153,10 @@ def _group(
     engine = PeopleEngine([Course(one, start) for one in situations], together, _learner(weights))
     federation, collector, traffic = None, EngineCollector(engine, _secure_mean), list[tuple[int, int]]()
     if state is not None:
-        federation = deployed(engine.learn, setting.people, weights.names, clip=together.clip, folder=state)
+        federation = deployed(
+            engine.learn, setting.people, Ranker(0, start.names, start.values.astype("<f8").tobytes()),
+            clip=together.clip, server_learning_rate=together.server_step, folder=state,
+        )  # fmt: skip
     rounds = run_rounds(
         init_state(start.values), synchronous(setting.people, 1, setting.rounds),
         federation.collector if federation else collector, server_optimizer=add_scaled(together.server_step),

@@ -1,9 +1,10 @@
 """People with separate indexes who learn together, against the same people local-only.
 
 Every person has some folders of the corpus as an index of their own, with its own word statistics. A release comes
-after every few searches with a click: each person refits from the shared weights on the whole local log, the difference
-is clipped, the mean difference times a server step moves the shared weights (`federation.round.run_rounds`). Between
-releases people search with the shared weights. Local-only people refit every ten clicks from the start weights.
+after every few searches with a click: each person refits from the shared weights on all choices that teach, the
+difference is clipped, the mean difference times a server step moves the shared weights (`federation.round.run_rounds`).
+Between releases people search with the shared weights. Local-only people refit every ten choices that teach, from the
+start weights.
 """
 
 from typing import Any, NamedTuple
@@ -87,7 +88,7 @@ def _rows_together(
     )  # fmt: skip
     *_, last = rounds
     shared = last.parameters
-    personal = [shared + _refit(shared, course.log, learner, n) for n, course in enumerate(engine.courses)]
+    personal = [shared + _refit(shared, course.lessons, learner, n) for n, course in enumerate(engine.courses)]
     return {
         "together": [held_out_quality(course, setting, shared) for course in engine.courses],
         "together, personal part": [
@@ -115,11 +116,11 @@ class PeopleEngine(NamedTuple):
         return Updates(values, np.ones(len(values)), cohort.clients, versions), OnlineMetrics(none, none)
 
     def learn(self, client: int, round: int, parameters: Array) -> Array:
-        """[P] what a person sends in a round: first searches with the shared weights, then a fit to the whole log."""
+        """[P] what a person sends in a round: first searches with the shared weights, then a fit to all that taught."""
         course = self.courses[client]
         search_until(course, round * self.setting.searches_with_click // self.setting.releases, parameters)
         clipped = _sending(self.learner, self.setting.prior, self.setting.clip)
-        return _refit(parameters, course.log, clipped, client)
+        return _refit(parameters, course.lessons, clipped, client)
 
 
 def search_until(course: Course, goal: int, parameters: Array) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any
 
-from foltr.lab.records import Data, FigureRecord, Manifest, SettingRecord
+from foltr.lab.records import OFFLINE, Data, FigureRecord, Manifest, SettingRecord, is_offline
 
 NOTHING = "–"
 
 
 def figure_of(manifest: Manifest) -> FigureRecord:
-    """How the run is to be drawn; without a figure, all defaults."""
+    """Drawing instructions of a run; without a figure, all defaults."""
     return manifest.figure or FigureRecord()
 
 
@@ -74,6 +74,12 @@ def figure_metrics(manifest: Manifest) -> list[str]:
     return list(figure.metrics or filter(None, [figure.metric]))
 
 
+def listed_metrics(manifest: Manifest) -> list[str]:
+    """Metrics that settings are compared by: those that the spec lists, else nDCG@10."""
+    listed = list(dict.fromkeys(metric for setting in manifest.settings for metric in setting.metrics))
+    return listed if listed and listed != list(OFFLINE) else [OFFLINE[0]]
+
+
 def scatter_metrics(manifest: Manifest) -> set[str]:
     """Coordinates and grades of a scatter's points: no measurements, so no curve and no table shows them."""
     scatter = figure_of(manifest).scatter
@@ -81,11 +87,12 @@ def scatter_metrics(manifest: Manifest) -> set[str]:
 
 
 def metric_name(metric: str) -> str:
-    return METRIC_NAMES.get(metric, metric.replace("_", " "))
+    """ "offline nDCG@10"; the names of other offline metrics stay as a spec has them: "offline ERR(max_rel=2)@10"."""
+    return METRIC_NAMES.get(metric, metric.replace("_", " ", 1 if is_offline(metric) else -1))
 
 
 def picture_name(manifest: Manifest, metrics: Sequence[str]) -> str:
-    """What a picture shows: its only metric, or what a trend calls those that it draws together."""
+    """Title of a picture: its only metric, or what a trend calls those that it draws together."""
     trend, names = figure_of(manifest).trend, [metric_name(metric) for metric in metrics]
     if trend is None or not trend.metrics:
         return names[0]
@@ -107,6 +114,25 @@ def data_name(data: Data) -> str:
     return f"{data.name} ({data.note})" if data.note else data.name
 
 
+def overlap_warnings(settings: list[SettingRecord]) -> list[str]:
+    """A sentence for each data set whose test queries are among those that its rankers were trained on."""
+    warnings = []
+    for data in data_sets(settings):
+        shared, tested = data.shared_with_train, data.tested
+        if shared:
+            by_id = f"{data.shared_ids:,} by id" if data.shared_ids < shared else "by id"
+            how = by_id if data.shared_ids else "by content, under other ids"
+            warnings.append(
+                f"{data.name}: {shared:,} of {tested:,} test queries are training queries ({how}): "
+                "test values are too high."
+            )
+        if data.shared_with_validation:
+            warnings.append(
+                f"{data.name}: {data.shared_with_validation:,} of {tested:,} test queries are validation queries."
+            )
+    return warnings
+
+
 def data_sets(settings: list[SettingRecord]) -> list[Data]:
     """Each data set once, in the order of the settings."""
     return list(dict.fromkeys(setting.data for setting in settings if setting.data is not None))
@@ -121,11 +147,14 @@ KEY_NAMES = {"privacy.epsilon": "ε", "privacy.delta": "δ", "personalize.mu": "
 
 METRIC_NAMES = {
     "offline_ndcg@10": "offline nDCG@10",
+    "validation_ndcg@10": "validation nDCG@10",
     "residual": "residual",
-    "honest": "honest, 10H-0M",
-    "attacked": "attacked, 9H-1M",
-    "retrained": "retrained, 9H-0M",
+    "honest": "nDCG@10, honest, 10H-0M",
+    "attacked": "nDCG@10, attacked, 9H-1M",
+    "retrained": "nDCG@10, retrained, 9H-0M",
+    "honest history": "nDCG@10, honest history",
     "offline_mrr@10": "offline MRR@10",
+    "validation_mrr@10": "validation MRR@10",
     "online_ndcg@10": "online nDCG@10",
     "discounted_online_ndcg": "discounted online nDCG@10",
     "online_max_rr": "online MaxRR",

@@ -9,6 +9,7 @@ from foltr.lab.records import Data, FigureRecord, Manifest, Published, SettingRe
 from foltr.lab.reporting.labels import described, figure_of, plain, spoken, swept_keys, value_of
 
 COLOURS, STYLES = 6, 4  # that a reader can distinguish
+MOST_LINES = 12  # of a panel, where a key can make panels
 USUAL_COLUMNS, USUAL_ROWS = "users.clicks", "data.name"
 
 
@@ -85,16 +86,77 @@ def baseline_groups(manifest: Manifest) -> list[list[int]]:
     return list(groups.values())
 
 
+def baselines(manifest: Manifest) -> dict[int, int | None]:
+    """setting -> the setting that it is tested against, or None; baselines themselves are left out.
+
+    With chosen values (`baseline`), every other setting is tested against the one that has these values, is on the
+    same data and in the same panel (panels of a chosen key aside), and shares most of the remaining values. Without,
+    against the first setting of its panel.
+    """
+    chosen = manifest.baseline or figure_of(manifest).baseline
+    if not chosen:
+        return {index: group[0] for group in baseline_groups(manifest) for index in group[1:]}
+    settings = manifest.settings
+    matching = [setting for setting in settings if has_values(setting, chosen)]
+    indices = {setting.index for setting in matching}
+    return {s.index: _nearest(s, matching, manifest, chosen) for s in settings if s.index not in indices}
+
+
+def has_values(setting: SettingRecord, values: dict[str, Any]) -> bool:
+    return all(plain(value_of(setting, key)) == plain(value) for key, value in values.items())
+
+
+def _nearest(
+    setting: SettingRecord, candidates: list[SettingRecord], manifest: Manifest, chosen: dict[str, Any]
+) -> int | None:
+    rows, columns, lines = _keys(manifest.settings, figure_of(manifest))
+    fixed = [key for key in (*rows, *columns) if key not in chosen]
+
+    def shared(other: SettingRecord, keys: list[str]) -> int:
+        return sum(plain(value_of(setting, key)) == plain(value_of(other, key)) for key in keys)
+
+    mine = setting.data or Data()
+    near = [
+        other
+        for other in candidates
+        if (mine.name, mine.checksum) == ((other.data or Data()).name, (other.data or Data()).checksum)
+        and shared(other, fixed) == len(fixed)
+    ]
+    rest = [key for key in lines if key not in chosen]
+    return max(near, key=lambda other: shared(other, rest)).index if near else None
+
+
 def _keys(settings: list[SettingRecord], figure: FigureRecord) -> tuple[list[str], list[str], list[str]]:
+    """Keys of rows, columns and lines. By themselves users and data make panels, since one does not compare across
+    them, and all methods are lines of one panel; with too many lines, a key that is crossed with the others too.
+    """
     swept = swept_keys(settings)
     rows, columns = _listed(figure.rows), _listed(figure.columns)
     named = list(figure.lines)
     if not rows and not columns and len(swept) > 1:  # with a single key, lines in one panel compare best
         free = [key for key in swept if key not in named]
-        columns = [key for key in [USUAL_COLUMNS, *free] if key in free][:1]
-        rows = [key for key in free if key == USUAL_ROWS and key not in columns]
+        columns = [key for key in free if key == USUAL_COLUMNS]
+        rows = [key for key in free if key == USUAL_ROWS]
+        if not columns:
+            methods = [key for key in swept if key not in rows]
+            crowded = len({_values(s, methods) for s in settings}) > MOST_LINES
+            crossed = [key for key in free if key not in rows and _is_crossed(settings, key, swept)]
+            columns, rows = (crossed[:1], rows) if crowded and crossed else (rows, [])
     rest = [key for key in swept if key not in {*rows, *columns, *named}]
     return rows, columns, [*named, *rest]  # a key left out would merge lines that differ
+
+
+def _is_crossed(settings: list[SettingRecord], key: str, swept: list[str]) -> bool:
+    """Whether every value of the key occurs with the same values of all other keys."""
+    others: dict[str, set[tuple[str, ...]]] = {}
+    for setting in settings:
+        rest = _values(setting, [other for other in swept if other != key])
+        others.setdefault(plain(value_of(setting, key)), set()).add(rest)
+    return len(set(map(frozenset, others.values()))) == 1
+
+
+def _values(setting: SettingRecord, keys: list[str]) -> tuple[str, ...]:
+    return tuple(plain(value_of(setting, key)) for key in keys)
 
 
 def _listed(keys: str | list[str]) -> list[str]:

@@ -10,8 +10,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from foltr.atomic import dump_json, write_text
+from msgspec.structs import replace
+
 from foltr.errors import InputError
+from foltr.files import dump_json, write_text
 from foltr.lab.records import (
     NOT_JUDGED,
     Claim,
@@ -24,10 +26,12 @@ from foltr.lab.records import (
     Verdict,
     read,
 )
+from foltr.lab.reporting.counted import counted_note, other_words
 from foltr.lab.reporting.labels import (
     KEY_NAMES,
     data_name,
     data_sets,
+    decimals,
     difference,
     duration,
     figure_of,
@@ -35,22 +39,48 @@ from foltr.lab.reporting.labels import (
     mean_sd,
     metric_name,
     number,
+    overlap_warnings,
     p_value,
     setting_name,
 )
+from foltr.lab.reporting.layout import has_values
 from foltr.lab.reporting.pictures import caption, curve_svg, pictures, scatter_svg
 from foltr.lab.reporting.privacy import COLUMNS, privacy_cards
 from foltr.lab.reporting.series import clouds, scatter_caption
-from foltr.lab.reporting.significance import mark, significance
-from foltr.lab.reporting.tables import gains, main_metrics, matrices, metric_tables, metrics_of, settings_table
+from foltr.lab.reporting.significance import half_width, mark, method, over_words, significance, untested
+from foltr.lab.reporting.tables import (
+    best_settings,
+    gains,
+    main_metrics,
+    matrices,
+    metric_tables,
+    metrics_of,
+    settings_table,
+)
 
 
-def write_page(runs: list[Path], out: Path, *, title: str | None = None) -> Path:
-    """Reads finished runs, writes the page to `out` atomically and returns `out`."""
+def write_page(
+    runs: list[Path], out: Path, *, title: str | None = None, baseline: dict[str, Any] | None = None
+) -> Path:
+    """Reads finished runs, writes the page to `out` atomically and returns `out`; `baseline` goes before the runs'."""
     if not runs:
         raise InputError("a report needs at least one run folder")
-    write_text(out, render([section(read(folder), place) for place, folder in enumerate(runs)], title))
+    finished = [_with_baseline(read(folder), baseline) for folder in runs]
+    write_text(out, render([section(run, place) for place, run in enumerate(finished)], title))
     return out
+
+
+def _with_baseline(run: Run, baseline: dict[str, Any] | None) -> Run:
+    if not baseline:
+        return run
+    settings = run.manifest.settings
+    matching = sum(has_values(setting, baseline) for setting in settings)
+    if not matching or (len(settings) > 1 and matching == len(settings)):
+        values = ", ".join(f"{key}={value}" for key, value in baseline.items())
+        names = "; ".join(map(setting_name, settings))
+        problem = "every setting of {} has that, which leaves none to test" if matching else "no setting of {} has that"
+        raise InputError(f"--baseline {values}: {problem.format(run.dir)}; there are: {names}")
+    return run._replace(manifest=replace(run.manifest, baseline=baseline))
 
 
 def render(sections: list[dict[str, Any]], title: str | None = None) -> str:
@@ -87,9 +117,13 @@ def section(run: Run, place: int) -> dict[str, Any]:
         "gains": gains(run),
         "verdicts": [_verdict(verdict) for verdict in manifest.verdicts],
         "verdict_summary": verdict_summary(manifest.verdicts),
+        "verdict_note": counted_note(run, [verdict.metric for verdict in manifest.verdicts]),
         "claims": [_claim(claim) for claim in manifest.claims],
-        "comparisons": [_comparison(table) for table in manifest.comparisons],
+        "claim_note": counted_note(run, [claim.metric for claim in manifest.claims]),
+        "comparisons": [_comparison(run, table) for table in manifest.comparisons],
         "table": _settings_table(run),
+        "best": best_settings(run),
+        "warnings": overlap_warnings(manifest.settings),
         "significance": [_significance(run, metric) for metric in main_metrics(run)],
         "remarks": manifest.remarks,
         "privacy": {"columns": COLUMNS, "cards": privacy_cards(_settings(run))},
@@ -150,6 +184,7 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
         "state": _state(verdict.verdict),
         "published": number(verdict.published),
         "ours": mean_sd(verdict.ours, verdict.sd, verdict.runs),
+        "other": other_words(verdict.other, verdict.empty),
         "runs": number(verdict.runs),
     }
 
@@ -159,12 +194,13 @@ def _claim(claim: Claim) -> dict[str, Any]:
     return {"claim": claim.claim, "evidence": claim.evidence, "state": state, "words": words}
 
 
-def _comparison(table: ComparisonTable) -> dict[str, Any]:
+def _comparison(run: Run, table: ComparisonTable) -> dict[str, Any]:
     """Titles read "A against B", which names the two columns."""
     left, _, right = table.title.partition(" against ")
     rows = [_compared(row) for row in table.rows]
     names = {"title": table.title, "left": left if right else "left", "right": right or "right"}
-    return {**names, "rows": rows, "differ": sum(row["differs"] for row in rows)}
+    note = counted_note(run, [table.metric])
+    return {**names, "rows": rows, "note": note, "differ": sum(row["differs"] for row in rows)}
 
 
 def _compared(row: ComparisonRow) -> dict[str, Any]:
@@ -175,6 +211,7 @@ def _compared(row: ComparisonRow) -> dict[str, Any]:
         "numbers": _numbers(row.left, row.right, row.difference),
         "p": [p_value(row.p), p_value(row.corrected_p)],
         "runs": number(row.runs),
+        "pairs": f"{number(row.pairs)} {row.unit}" if row.unit else NO_MARK,
         "mark": row.mark or NO_MARK,
         "published_mark": "–" if published is None else published or NO_MARK,
         "differs": published is not None and row.mark != published,
@@ -189,7 +226,8 @@ def _settings_table(run: Run) -> dict[str, Any]:
     table = settings_table(run, None if len(metrics_of(run)) <= _WIDEST else main_metrics(run))
     titled = any(setting.title for setting in _settings(run)) or not table.keys
     keys, metrics = [KEY_NAMES.get(key, key) for key in table.keys], [metric_name(m) for m in table.metrics]
-    return {"titled": titled, "keys": keys, "metrics": metrics, "rows": table.rows}
+    note = counted_note(run, table.metrics)
+    return {"titled": titled, "keys": keys, "metrics": metrics, "rows": table.rows, "note": note}
 
 
 _WIDEST = 40  # metrics; beyond that the table shows the main ones, and rows.parquet has them all
@@ -197,19 +235,22 @@ _WIDEST = 40  # metrics; beyond that the table shows the main ones, and rows.par
 
 def _significance(run: Run, metric: str) -> dict[str, Any]:
     names = {setting.index: setting_name(setting) for setting in _settings(run)}
-    tests = [test for test in significance(run, metric) if test.pairs > 1]  # one run each: nothing to test
+    tests = significance(run, metric)
     rows = [
         {
             "setting": names[test.setting],
             "baseline": names[test.baseline],
-            "numbers": _numbers(test.mean, test.baseline_mean, test.difference),
-            "p": [p_value(test.p), p_value(test.corrected_p)],
-            "pairs": test.pairs,
+            "numbers": [*_numbers(test.paired.left, test.paired.right, test.paired.difference)],
+            "half_width": number(half_width(test.paired), decimals(test.paired.left)),
+            "p": [p_value(test.paired.p), p_value(test.corrected_p)],
+            "pairs": over_words(test.paired),
             "mark": mark(test) or NO_MARK,
         }
         for test in tests
     ]
-    return {"metric": metric_name(metric), "rows": rows}
+    left_out = {reason: [names[index] for index in settings] for reason, settings in untested(run, tests).items()}
+    words = " ".join(filter(None, [method(tests), counted_note(run, [metric])]))
+    return {"metric": metric_name(metric), "rows": rows, "method": words, "untested": left_out}
 
 
 NO_MARK = "·"

@@ -19,7 +19,7 @@ from foltr.lab.reporting.labels import figure_of
 from foltr.lab.reporting.series import caption, curve_metrics, scatter_caption, trend_lines
 
 PIXELS_AN_INCH = 96
-__all__ = ["caption", "curve_metrics", "curve_png", "curve_svg", "pictures", "scatter_svg"]
+__all__ = ["caption", "curve_metrics", "curve_svg", "pictures", "scatter_svg"]
 
 
 def pictures(run: Run) -> list[list[str]]:
@@ -32,14 +32,6 @@ def pictures(run: Run) -> list[list[str]]:
 def curve_svg(run: Run, *metrics: str, ids: str = "") -> str:
     """An <svg> element to put into a page; `ids` keeps its identifiers apart from those of other figures."""
     return _svg(lambda: _drawn(run, *metrics), ids, caption(run, *metrics))
-
-
-def curve_png(run: Run, *metrics: str, dpi: int = 160) -> bytes:
-    """The same figure as a PNG with a transparent background."""
-    with _matplotlib_ready():
-        data = io.BytesIO()
-        _drawn(run, *metrics).savefig(data, format="png", dpi=dpi, transparent=True, metadata={"Software": None})
-    return data.getvalue()
 
 
 def scatter_svg(run: Run, *, ids: str = "") -> str:

@@ -27,7 +27,6 @@ import msgspec
 import polars as pl
 
 from foltr.lab.records import (
-    OFFLINE,
     ONLINE,
     FigureRecord,
     Rows,
@@ -38,11 +37,13 @@ from foltr.lab.records import (
     statistics,
     whole,
 )
+from foltr.lab.reporting.counted import counted_note
 from foltr.lab.reporting.labels import (
     data_names,
     described,
     figure_metrics,
     figure_of,
+    listed_metrics,
     metric_name,
     picture_name,
     plain,
@@ -63,7 +64,7 @@ class Curve(NamedTuple):
 
 
 def curve_metrics(run: Run) -> list[str]:
-    """Metrics to draw: the figure's, else offline and online nDCG@10; only those with rows of a setting.
+    """Metrics to draw: the figure's, else those of the spec and online nDCG@10; only those with rows.
 
     Where tables or a scatter show the end of the run, a metric of a single round needs no curve beside them.
     """
@@ -74,7 +75,11 @@ def curve_metrics(run: Run) -> list[str]:
     )
     needed = 2 if (figure.tables is not None or figure.scatter) and not figure.trend else 1
     there = {metric for metric, count in rounds.iter_rows() if count >= needed} - scatter_metrics(run.manifest)
-    return [metric for metric in figure_metrics(run.manifest) or [OFFLINE[0], ONLINE[0]] if metric in there]
+    return [
+        metric
+        for metric in figure_metrics(run.manifest) or [*listed_metrics(run.manifest), ONLINE[0]]
+        if metric in there
+    ]
 
 
 def curves_of(rows: Rows, metric: str) -> dict[int, Curve]:
@@ -117,17 +122,18 @@ def interactions_a_round(setting: SettingRecord) -> float:
 
 
 def caption(run: Run, *metrics: str) -> str:
-    """What is drawn: metrics, data, runs, the band, the smoothing and the published points."""
+    """Caption: metrics, data, runs, the band, the smoothing, the published points and the queries that count."""
     figure, chosen = figure_of(run.manifest), whole(run.rows).filter(pl.col("metric").is_in(metrics))
     parts = [headline(picture_name(run.manifest, metrics), run.manifest.settings)]
     parts.append(_runs_and_band(run, chosen))
+    note = counted_note(run, list(metrics))
     if figure.trend:
-        return " ".join(parts)
+        return " ".join(filter(None, [*parts, note]))
     if metrics[0] in ONLINE and chosen["round"].n_unique() > MAX_ONLINE_POINTS:
         parts.append(f"Online values jump from round to round: each run is averaged in {MAX_ONLINE_POINTS} bins.")
     if figure.published and figure.metric == metrics[0]:
         parts.append("Hollow markers: values published in the paper.")
-    return " ".join(parts)
+    return " ".join(filter(None, [*parts, note]))
 
 
 def headline(name: str, settings: list[SettingRecord]) -> str:
@@ -252,7 +258,7 @@ def clouds(run: Run) -> list[Cloud]:
 
 
 def scatter_caption(run: Run) -> str:
-    """What the axes are, the data, the marks, and of how many runs this is one."""
+    """Caption: the axes, the data, the marks, and of how many runs this is one."""
     scatter, singles = figure_of(run.manifest).scatter, _scatter_rows(run).select("setting", "fold", "seed").unique()
     runs = max(singles.group_by("setting").len()["len"], default=0)
     return " ".join(

@@ -25,7 +25,18 @@ from foltr.lab.records import (
     SettingRecord,
     Statistic,
     client_statistics,
+    is_other,
+    other_name,
     statistics,
+)
+from foltr.lab.reporting.counted import (
+    Counted,
+    both_words,
+    counted_note,
+    empty_of,
+    other_mean,
+    other_words,
+    size_words,
 )
 from foltr.lab.reporting.labels import (
     METRIC_NAMES,
@@ -35,6 +46,7 @@ from foltr.lab.reporting.labels import (
     difference,
     figure_metrics,
     figure_of,
+    listed_metrics,
     mean_sd,
     metric_name,
     number,
@@ -45,6 +57,7 @@ from foltr.lab.reporting.labels import (
     value_of,
 )
 from foltr.lab.reporting.layout import baseline_groups
+from foltr.types import Empty
 
 _REGIMES = ("BM25 (one field, no labels)", "Local", "Global", "CS-F-LTR", "pooled")
 OF_TEXTS = (
@@ -55,7 +68,8 @@ OF_TEXTS = (
 
 def metrics_of(run: Run) -> list[str]:
     """Metrics that the run measured: the known ones in their usual order, then any others."""
-    measured = {metric for cells in statistics(run.rows).values() for metric in cells} - scatter_metrics(run.manifest)
+    measured = {metric for cells in statistics(run.rows).values() for metric in cells if not is_other(metric)}
+    measured -= scatter_metrics(run.manifest)
     known = [metric for metric in METRIC_NAMES if metric in measured]
     return known + sorted(measured - set(known))
 
@@ -65,22 +79,32 @@ def main_metrics(run: Run) -> list[str]:
 
     Cross-silo: nDCG@10 of every regime, or recall and time.
     """
-    wanted, measured = figure_metrics(run.manifest) or [OFFLINE[0], DISCOUNTED, *OF_TEXTS], metrics_of(run)
+    usual = [*listed_metrics(run.manifest), DISCOUNTED, *OF_TEXTS]
+    wanted, measured = figure_metrics(run.manifest) or usual, metrics_of(run)
     return [metric for metric in wanted if metric in measured] or measured[:1]
 
 
 class Table(NamedTuple):
     keys: list[str]  # swept keys, one column each
     metrics: list[str]
-    rows: list[dict[str, Any]]  # name, values [keys], cells [metrics], runs
+    rows: list[dict[str, Any]]  # name, values [keys], cells [metrics], others [metrics], runs
 
 
 def settings_table(run: Run, metrics: list[str] | None = None) -> Table:
-    """Settings x metrics, each cell "mean ± sd"; a cell says its runs where they differ from the row's."""
+    """Settings x metrics, each cell "mean ± sd"; a cell says its runs where they differ from the row's.
+
+    `others` are the means by the other choice of `metrics.empty`, "" where there is none.
+    """
     settings = run.manifest.settings
     keys, measured = swept_keys(settings), statistics(run.rows)
     metrics = metrics_of(run) if metrics is None else metrics
-    return Table(keys, metrics, [_row(s, keys, metrics, measured.get(s.index, {})) for s in settings])
+    rows = [_row(s, keys, metrics, measured.get(s.index, {})) for s in settings]
+    others = [[other_mean(run, setting, metric) for metric in metrics] for setting in settings]
+    words = [
+        [other_words(one.mean if one else None, empty_of(setting)) for one in row]
+        for setting, row in zip(settings, others, strict=True)
+    ]
+    return Table(keys, metrics, [{**row, "others": other} for row, other in zip(rows, words, strict=True)])
 
 
 def _row(setting: SettingRecord, keys: list[str], metrics: list[str], measured: dict[str, Statistic]) -> dict[str, Any]:
@@ -102,6 +126,32 @@ def mean_cell(cell: Statistic | None, usual: int) -> str:
     return spread if cell.runs == usual else f"{spread} ({cell.runs} run{'' if cell.runs == 1 else 's'})"
 
 
+def best_settings(run: Run) -> list[str]:
+    """A sentence for each group of compared settings: the best one, and on which part it was chosen."""
+    measured, settings = statistics(run.rows), {s.index: s for s in run.manifest.settings}
+    tested = listed_metrics(run.manifest)[0]
+    by = tested.replace("offline", "validation", 1) if run.manifest.tune == "validation" else tested
+    sentences = []
+    for group in baseline_groups(run.manifest):
+        values = {index: measured[index][by].mean for index in group if by in measured.get(index, {})}
+        if len(values) > 1:
+            best = max(values, key=values.__getitem__)
+            sentences.append(_best(run, settings[best], tested, by))
+    return sentences
+
+
+def _best(run: Run, setting: SettingRecord, metric: str, by: str) -> str:
+    name, short = setting_name(setting), metric_name(metric).removeprefix("offline ")
+    test = both_words(run, setting, metric) if metric in statistics(run.rows)[setting.index] else NOTHING
+    if run.manifest.tune == "validation":
+        there = both_words(run, setting, by)
+        return f"Best setting, chosen on the validation part: {name}, {short} {there} there and {test} on test."
+    return (
+        f"Highest {short} on test: {name}, {test}. It was chosen on test, so the value is too high for a "
+        'new test set; tune = "validation" in the spec chooses on the validation part.'
+    )
+
+
 Grid = list[list[Statistic | None]]  # [rows][columns]; None where the metric was not measured
 
 
@@ -115,10 +165,10 @@ def _metric_table(run: Run, wanted: MetricTable) -> dict[str, Any]:
     settings, measured = run.manifest.settings, statistics(run.rows)
     grids = [(setting, _grid(wanted, measured.get(setting.index, {}))) for setting in settings]
     filled = [(setting, grid) for setting, grid in grids if _cells(grid)]
-    runs = {cell.runs for _, grid in filled for cell in _cells(grid)}
+    runs, filled_on = {cell.runs for _, grid in filled for cell in _cells(grid)}, data_names([s for s, _ in filled])
     return {
         "title": f"{wanted.title} ({_range(runs)})",
-        "note": _note(wanted, runs, data_names([setting for setting, _ in filled])),
+        "note": f"{_note(wanted, runs, filled_on)} {counted_note(run, _names(wanted))}".strip(),
         "corner": wanted.corner,
         "columns": [plain(column) for column in wanted.columns],
         "settings": [
@@ -132,10 +182,17 @@ def _metric_table(run: Run, wanted: MetricTable) -> dict[str, Any]:
 
 
 def _grid(wanted: MetricTable, measured: dict[str, Statistic]) -> Grid:
-    def metric(row: Any, column: Any) -> str:
-        return wanted.cell.replace("{row}", plain(row)).replace("{column}", plain(column))
+    names, width = _names(wanted), len(wanted.columns)
+    return [[measured.get(name) for name in names[row * width :][:width]] for row in range(len(wanted.rows))]
 
-    return [[measured.get(metric(row, column)) for column in wanted.columns] for row in wanted.rows]
+
+def _names(wanted: MetricTable) -> list[str]:
+    """Metrics of the cells, row by row."""
+    return [
+        wanted.cell.replace("{row}", plain(row)).replace("{column}", plain(column))
+        for row in wanted.rows
+        for column in wanted.columns
+    ]
 
 
 def _cells(grid: Grid) -> list[Statistic]:
@@ -185,14 +242,17 @@ def matrices(run: Run) -> list[dict[str, Any]]:
     if not wanted:
         return []
     measured, metric = statistics(run.rows), figure.metric
-    panels: dict[str, dict[str, dict[str, float]]] = {}
+    panels: dict[str, dict[str, dict[str, tuple[float, str]]]] = {}  # mean, and the other mean in words
     for setting in run.manifest.settings:
         cell = measured.get(setting.index, {}).get(metric)
         row, column = (_choice(setting, keys) for keys in (wanted.rows, wanted.columns))
         if cell is not None:
-            panels.setdefault(described(setting, wanted.panels), {}).setdefault(row, {})[column] = cell.mean
-    means = [mean for panel in panels.values() for row in panel.values() for mean in row.values()]
-    return [_matrix_panel(title, rows, min(means), max(means)) | {"metric": metric_name(metric)}
+            other = other_mean(run, setting, metric)
+            words = other_words(other.mean if other else None, empty_of(setting))
+            panels.setdefault(described(setting, wanted.panels), {}).setdefault(row, {})[column] = cell.mean, words
+    means = [mean for panel in panels.values() for row in panel.values() for mean, _ in row.values()]
+    about = {"metric": metric_name(metric), "note": counted_note(run, [metric])}
+    return [_matrix_panel(title, rows, min(means), max(means)) | about
             for title, rows in panels.items()]  # fmt: skip
 
 
@@ -204,7 +264,7 @@ def _choice(setting: SettingRecord, keys: list[str]) -> str:
     return ", ".join(words)
 
 
-def _matrix_panel(title: str, rows: dict[str, dict[str, float]], low: float, high: float) -> dict[str, Any]:
+def _matrix_panel(title: str, rows: dict[str, dict[str, tuple[float, str]]], low: float, high: float) -> dict[str, Any]:
     columns = list(dict.fromkeys(column for row in rows.values() for column in row))
     reach = (high - low) or 1.0
     cells = [
@@ -214,29 +274,48 @@ def _matrix_panel(title: str, rows: dict[str, dict[str, float]], low: float, hig
     return {"title": title, "columns": columns, "rows": cells}
 
 
-def _shaded(mean: float | None, low: float, reach: float) -> dict[str, Any]:
-    if mean is None:
-        return {"text": NOTHING, "share": None}
-    return {"text": number(mean, 3).removeprefix("0"), "share": round(100 * (mean - low) / reach)}
+def _shaded(cell: tuple[float, str] | None, low: float, reach: float) -> dict[str, Any]:
+    if cell is None:
+        return {"text": NOTHING, "other": "", "share": None}
+    mean, other = cell
+    return {"text": number(mean, 3).removeprefix("0"), "other": other, "share": round(100 * (mean - low) / reach)}
 
 
 def gains(run: Run) -> list[dict[str, Any]]:
-    """Every setting against the local-only setting of its panel, client by client."""
+    """Every setting against the local-only setting of its panel, client by client.
+
+    `clients` are their names with the test queries of each: "party 1 (40 of 52 queries)".
+    """
     measured, settings = client_statistics(run.rows), {s.index: s for s in run.manifest.settings}
     tables = []
     for group in baseline_groups(run.manifest):
         local_only = [index for index in group if value_of(settings[index], "personal.kind") == "local_only"]
         clients = list(measured.get(local_only[0], {})) if local_only else []
-        rows = [_gain(settings[index], measured[index], measured[local_only[0]], clients) for index in group if clients]
+        rows = [_gain(run, settings[index], measured[local_only[0]], clients) for index in group if clients]
         if rows:
-            tables.append({"clients": clients, "rows": rows})
+            names = [_client_name(settings[local_only[0]], client) for client in clients]
+            tables.append({"clients": names, "rows": rows, "note": counted_note(run, [OFFLINE[0]])})
     return tables
 
 
-def _gain(
-    setting: SettingRecord, ours: dict[str, Statistic], local_only: dict[str, Statistic], clients: list[str]
-) -> dict[str, Any]:
-    pairs = [(ours[client].mean, local_only[client].mean) for client in clients if client in ours]
-    cells = [{"mean": number(a), "gain": difference(a - b, a), "good": a > b} for a, b in pairs]
+def _client_name(setting: SettingRecord, client: str) -> str:
+    size = setting.clients.get(client)
+    return f"{client} ({size_words(Counted(*size), empty_of(setting))})" if size else client
+
+
+def _gain(run: Run, setting: SettingRecord, local_only: dict[str, Statistic], clients: list[str]) -> dict[str, Any]:
+    ours, empty = client_statistics(run.rows).get(setting.index, {}), empty_of(setting)
+    others = client_statistics(run.rows, other_name(OFFLINE[0], empty)).get(setting.index, {})
+    there = [client for client in clients if client in ours]
+    pairs = [(ours[client].mean, local_only[client].mean) for client in there]
+    cells = [
+        {"mean": number(a), "gain": difference(a - b, a), "good": a > b, "other": _other(ours, others, client, empty)}
+        for client, (a, b) in zip(there, pairs, strict=True)
+    ]
     return {"name": setting_name(setting), "cells": cells, "gain": sum(a > b for a, b in pairs),
             "lose": sum(a < b for a, b in pairs)}  # fmt: skip
+
+
+def _other(ours: dict[str, Statistic], others: dict[str, Statistic], client: str, empty: Empty) -> str:
+    differs = client in others and others[client].mean != ours[client].mean
+    return other_words(others[client].mean if differs else None, empty)

@@ -21,7 +21,7 @@ class Result(NamedTuple):
 
     @property
     def summary(self) -> dict[str, Any]:
-        """What `foltr run --json` prints."""
+        """The object that `foltr run --json` prints."""
         return results(self.run)
 
     @property

@@ -37,7 +37,7 @@ PEOPLE_RUN = "foltr.lab.people.runs"
 # Modules that decide no number of a result: they do not count, and their imports are not followed.
 NEUTRAL = (
     "foltr",  # public names, imported on first use
-    "foltr.atomic",
+    "foltr.files",
     "foltr.cli.*",
     "foltr.errors",
     "foltr.lab.bench.*",
@@ -230,7 +230,7 @@ def _keys(struct: type[msgspec.Struct], key: str) -> list[tuple[str, str]]:
 
 
 def _module(name: str) -> str:
-    """What `closure` calls a module: the name inside foltr; else the path of its file, if it has one."""
+    """The name of a module in `closure`: the name inside foltr; else the path of its file, if it has one."""
     if is_inside(name):
         return name
     loaded = sys.modules.get(name)

@@ -12,6 +12,8 @@ use: the best of many trials is biased upwards. A federation that can promise no
 A simulation has at most as many clients as fit into `MAX_SEARCHES` searches; the noise of its mean is that of the real
 number of clients, for the smallest sum. The clients' noise shares are drawn as their sum.
 
+The plan is plain data; `plan_words` prints it.
+
 Differs from the paper: no paper plans.
 """
 
@@ -33,7 +35,7 @@ from foltr.lab.data import catalog
 from foltr.lab.data.catalog import Fold
 from foltr.lab.simulation import compiled
 from foltr.lab.simulation.compiled import Compiled
-from foltr.lab.simulation.evaluation import offline_quality
+from foltr.lab.simulation.evaluation import NDCG, offline_quality
 from foltr.lab.simulation.task import Federated, Task
 from foltr.learners.pdgd import Pdgd
 from foltr.privacy.calibration import gaussian_epsilon, noise_multiplier
@@ -42,7 +44,7 @@ from foltr.privacy.promise import check_promised, promise, words
 from foltr.rankers import Linear
 from foltr.rng import stream
 from foltr.secagg.guarantee import FEWEST, LARGEST_COHORT
-from foltr.types import Array, Updates
+from foltr.types import Array, Dataset, Updates
 
 DATA = "synthetic-mq2007@600"
 RELEASES = (1, 2, 5, 10, 20, 50)
@@ -255,7 +257,7 @@ def _local_only(simulation: Simulation, seed: int) -> float:
 
 
 def _quality(simulation: Simulation, models: Array) -> list[float]:
-    measured = offline_quality(Linear(), models, simulation.fold.test, simulation.fold.grades)[0]
+    measured = offline_quality(Linear(), models, simulation.fold.test, simulation.fold.grades)[NDCG]
     return [float(one) for one in measured]
 
 
@@ -287,7 +289,7 @@ def conclude(simulation: Simulation, found: list[Trial]) -> dict[str, Any]:
         "simulated": {
             "data": simulation.fold.name, "note": simulation.fold.note, "users": "navigational",
             "clients": simulation.clients, "runs": len(SELECTION_SEEDS), "further_runs": len(EVALUATION_SEEDS),
-            "metric": "offline nDCG@10",
+            "metric": "offline nDCG@10", **_tested_queries(simulation.fold.test),
         },
         "candidates": [{**one.candidate._asdict(), **_measured(one)} for one in found],
         "recommended": {**best._asdict(), **_measured(worth)},
@@ -299,6 +301,12 @@ def conclude(simulation: Simulation, found: list[Trial]) -> dict[str, Any]:
         )),
         "help": None if verdict == "good" else what_would_help(simulation, best, unprotected.mean - AFFORDABLE),
     }  # fmt: skip
+
+
+def _tested_queries(test: Dataset) -> dict[str, int]:
+    """The mean over all test queries is nDCG@10 times relevant_queries / queries: others count as 0."""
+    relevant = np.maximum.reduceat(test.labels, test.offsets[:-1]) > 0
+    return {"relevant_queries": int(np.count_nonzero(relevant)), "queries": len(relevant)}
 
 
 def judge(private: Trial, unprotected: Trial, local_only: Trial) -> str:

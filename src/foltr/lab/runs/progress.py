@@ -19,10 +19,12 @@ from foltr.errors import DataMissing, Interrupted
 from foltr.lab import records
 from foltr.lab.figures import compare
 from foltr.lab.figures.claims import claims
-from foltr.lab.figures.figures import QUICK, Figure, drawing_of, matching, plan_of
+from foltr.lab.figures.figures import QUICK, Figure, deciding, drawing_of, matching, plan_of
+from foltr.lab.reporting.counted import counted_note, other_words
 from foltr.lab.reporting.labels import mean_sd
 from foltr.lab.runs.run import available, finish, prepare, results, run_missing, to_do
 from foltr.lab.simulation.population import interactions_in
+from foltr.lab.spec.parse import parsed_baseline, with_baseline
 from foltr.lab.spec.setting import Plan, Setting, TextSetting
 
 _SMOOTH = 0.2  # weight of the newest value in the displayed quality
@@ -109,7 +111,7 @@ def _follow(console: Console, prepared: Any, missing: list[Any], left: set[int],
 
 
 def _quality_name(jobs: list[Any]) -> str:
-    """What the bar shows of the newest run: with texts a recall, an AUC or nDCG, by the kind of setting."""
+    """The figure of the newest run on the progress bar: with texts a recall, an AUC or nDCG, by the kind of setting."""
     return "quality" if any(isinstance(job.setting, TextSetting) for job in jobs) else "nDCG"
 
 
@@ -122,22 +124,26 @@ class Request(NamedTuple):
     folds: str | None = None
     jobs: int | None = None
     quiet: bool = False
+    baseline: tuple[str, ...] = ()  # key=value: the setting that the others are tested against
+    claims: tuple[str, ...] = ()  # ids: the settings that these claims compare
 
 
 def reproduced(figure: Figure, out: Path, request: Request) -> dict[str, Any]:
     """Runs a figure, judges it, writes its page and prints the verdicts."""
     console = Console()
     quick, seeds, folds, quiet = request.quick, request.seeds, request.folds, request.quiet
-    whole = matching(plan_of(figure, quick=quick, folds=folds, seeds=seeds), request.only)
+    whole = plan_of(figure, quick=quick, folds=folds, seeds=seeds)
+    whole = matching(deciding(whole, figure, request.claims) if request.claims else whole, request.only)
     here, missing = available(whole)
     if not here.settings:
         raise DataMissing(
             f"{figure.id} needs {', '.join(missing)}, which are not on this machine: foltr data show NAME"
         )
+    here = with_baseline(here, parsed_baseline(request.baseline), where="--baseline")
     began, drawing = time.perf_counter(), drawing_of(figure)
     if quick:  # no published lines beside curves that cannot be compared
         drawing = msgspec.structs.replace(drawing, published=[])
-    chosen = [f"--only {one}" for one in request.only]
+    chosen = [f"--claim {name}" for name in request.claims] + [f"--only {one}" for one in request.only]
     chosen += [f"--{name} {value}" for name, value in (("seeds", seeds), ("folds", folds)) if value is not None]
     extra = {
         "quick": quick,
@@ -177,13 +183,11 @@ def chapter(name: str, figures: list[Figure], out: Path, request: Request) -> li
 
 def judged(run: records.Run, figure: Figure, missing: list[str]) -> records.Run:
     """The run with verdicts, claims and comparisons in its manifest."""
-    from foltr.lab.reporting.significance import paired_t
-
     content = figure.content
     run = _with(run, verdicts=compare.verdicts(run, content, missing))
     run = _with(
         run,
-        comparisons=compare.comparisons(run, content, paired_t),
+        comparisons=compare.comparisons(run, content),
         claims=claims(run, content, missing),  # some are about the verdicts
         remarks=[*content.get("remarks", []), *_missing_remark(missing)],
     )
@@ -219,12 +223,14 @@ def _print_verdicts(console: Console, figure: Figure, run: records.Run, page: Pa
         table.add_column(name, justify="left" if name in ("what", "verdict") else "right", overflow="fold")
     for row in counted:
         numbers = [f"{row.published:g}"] if published else []
-        table.add_row(row.what, *numbers, mean_sd(row.ours, row.sd, row.runs), str(row.runs), row.verdict)
+        ours = "\n".join(filter(None, [mean_sd(row.ours, row.sd, row.runs), other_words(row.other, row.empty)]))
+        table.add_row(row.what, *numbers, ours, str(row.runs), row.verdict)
     if counted:
         console.print(table)
-    for claim in run.manifest.claims:
-        if claim.holds is None:
-            continue
+    decided = [claim for claim in run.manifest.claims if claim.holds is not None]
+    note = counted_note(run, [row.metric for row in counted] + [claim.metric for claim in decided])
+    console.print(note, style="dim", highlight=False) if note else None
+    for claim in decided:
         word = "holds" if claim.holds else "does not hold"
         console.print(f"- {escape(claim.claim)}: [bold]{word}[/bold] ({escape(claim.evidence)})", highlight=False)
     good = sum(row.verdict == "reproduced" for row in counted)

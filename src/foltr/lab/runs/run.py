@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -20,19 +21,26 @@ import numpy as np
 import polars as pl
 
 import foltr
-from foltr.atomic import atomic_write, check_writable, write_arrays, write_json
+from foltr._kernels.metrics import highest_grades
 from foltr.errors import DataMissing
+from foltr.files import atomic_write, check_writable, write_arrays, write_json
 from foltr.lab import records
 from foltr.lab.audit.click_guessing import check_audit
 from foltr.lab.data.catalog import Fold
+from foltr.lab.data.overlap import overlap, reused_ids
+from foltr.lab.reporting.counted import as_json as counted_as_json
+from foltr.lab.reporting.counted import clients_as_json
+from foltr.lab.reporting.labels import overlap_warnings
+from foltr.lab.reporting.significance import tests_of
 from foltr.lab.runs import on_texts, store
 from foltr.lab.runs.card import card_of, ledgers_of
 from foltr.lab.runs.pool import Job, JobProgress, run_jobs
 from foltr.lab.runs.unlearning import check_unlearning
 from foltr.lab.simulation.evaluation import RunResult
-from foltr.lab.simulation.population import folds_of, interactions_in, load, task_of
+from foltr.lab.simulation.population import folds_of, interactions_in, load, metrics_of, task_of
 from foltr.lab.spec.parse import labels
 from foltr.lab.spec.setting import AnySetting, Plan, Setting, TextSetting, resolved
+from foltr.types import Empty
 
 
 class PreparedRun(NamedTuple):
@@ -54,13 +62,16 @@ def prepare(plan: Plan, out: Path) -> PreparedRun:
     loaded: dict[tuple[str, str | None, int], Fold] = {}
     jobs: list[Job] = []
     facts = []
+    counted: dict[str, dict[str, int]] = {}
     for setting in plan.settings:
+        shared = Counter[str]()
         for fold_number in folds_of(setting):
             known = checked(setting, fold_number, loaded)
+            shared.update(_shared(setting, fold_number, loaded, counted))
             for seed in range(setting.runs.first_seed, setting.runs.first_seed + setting.runs.seeds):
                 key = store.key_of(setting, checksum=known["checksum"], fold=fold_number, seed=seed)
                 jobs.append(Job(len(jobs), setting, fold_number, seed, key))
-        facts.append(known)
+        facts.append({**known, **shared, **_of_all_folds(setting, loaded)})
     check_writable(out, instead=store.ELSEWHERE)
     content = json.dumps([plan.name, [(j.setting.part, j.key) for j in jobs]])
     name = hashlib.sha256(content.encode()).hexdigest()[:12]
@@ -75,12 +86,43 @@ def checked(setting: AnySetting, fold_number: int, loaded: dict[tuple[str, str |
     if where not in loaded:
         loaded[where] = load(setting.data, fold_number)
     fold = loaded[where]
+    metrics_of(setting, fold.grades)
     task, _ = task_of(setting, fold, 0)
     if setting.unlearning.method != "none":
         check_unlearning(setting, task)
     if setting.audit.messages:
         check_audit(setting, fold)
     return _facts(setting, fold)
+
+
+def _shared(
+    setting: AnySetting, fold_number: int, loaded: dict[tuple[str, str | None, int], Fold],
+    counted: dict[str, dict[str, int]],
+) -> dict[str, int]:  # fmt: skip
+    """Test queries of a fold, and how many of them are in its other parts; counted once for each content."""
+    fold = loaded.get((setting.data.name, setting.data.normalize, fold_number))
+    if fold is None:  # texts
+        return {}
+    if fold.checksum not in counted:
+        train, validation = overlap(fold.train, fold.test), overlap(fold.validation, fold.test)
+        counted[fold.checksum] = {
+            "tested": train.queries, "shared_with_train": train.shared, "shared_ids": train.ids,
+            "shared_with_validation": validation.shared,
+        }  # fmt: skip
+    return counted[fold.checksum]
+
+
+def _of_all_folds(setting: AnySetting, loaded: dict[tuple[str, str | None, int], Fold]) -> dict[str, Any]:
+    """Validation queries by their highest grade, and ids that folds use for different queries.
+
+    Values of queries with such an id must not be averaged over folds.
+    """
+    if isinstance(setting, TextSetting):
+        return {}
+    folds = [loaded[setting.data.name, setting.data.normalize, fold] for fold in folds_of(setting)]
+    grades = [highest_grades(fold.validation.labels, fold.validation.offsets) for fold in folds]
+    validated = tuple(np.bincount(np.concatenate(grades)).tolist())
+    return {"validated": validated, "reused_ids": reused_ids([fold.test for fold in folds])}
 
 
 def available(plan: Plan) -> tuple[Plan, list[str]]:
@@ -121,10 +163,8 @@ def finish(prepared: PreparedRun, extra: dict[str, Any] | None = None) -> record
     for job, single in done:
         by_setting[number[id(job.setting)]].append((job, single))
     rows = pl.concat([_rows(i, job, single) for i, pairs in by_setting.items() for job, single in pairs])
-    with atomic_write(prepared.dir / "rows.parquet", instead=store.ELSEWHERE) as temporary:
-        packed = io.BytesIO()  # polars raises its own error for a full disk
-        rows.write_parquet(packed)
-        temporary.write_bytes(packed.getbuffer())
+    _write_frame(prepared.dir / "rows.parquet", rows)
+    _write_frame(prepared.dir / "queries.parquet", _queries(by_setting), compression_level=19, statistics=False)
     write_arrays(prepared.dir / "ranker.npz", _rankers(by_setting), instead=store.ELSEWHERE)
     manifest = msgspec.structs.replace(_manifest(prepared, by_setting), **(extra or {}))
     privacy = [{"setting": s.index, "label": s.label, **s.privacy} for s in manifest.settings]
@@ -134,30 +174,49 @@ def finish(prepared: PreparedRun, extra: dict[str, Any] | None = None) -> record
     return records.read(prepared.dir)
 
 
+def _write_frame(path: Path, frame: pl.DataFrame, **options: Any) -> None:
+    with atomic_write(path, instead=store.ELSEWHERE) as temporary:
+        packed = io.BytesIO()  # polars raises its own error for a full disk
+        frame.write_parquet(packed, **options)
+        temporary.write_bytes(packed.getbuffer())
+
+
 def results(run: records.Run) -> dict[str, Any]:
-    """What `foltr run --json` prints."""
-    measured, of_clients = records.statistics(run.rows), records.client_statistics(run.rows)
+    """The object that `foltr run --json` prints."""
+    measured = records.statistics(run.rows)
     settings = [
         {
             "setting": s.label,
-            "metrics": {name: one._asdict() for name, one in measured.get(s.index, {}).items()},
-            "clients": {name: one._asdict() for name, one in of_clients.get(s.index, {}).items()},
+            "metrics": {
+                name: {**one._asdict(), **counted_as_json(run, s, name)}
+                for name, one in measured.get(s.index, {}).items()
+                if not records.is_other(name)
+            },
+            "clients": clients_as_json(run, s),
             "interactions": s.interactions,
             "seconds": s.seconds,
         }
         for s in run.manifest.settings
     ]
-    return {"run": run.manifest.run, "dir": str(run.dir), "results": settings}
+    return {"run": run.manifest.run, "dir": str(run.dir), "results": settings, "significance": tests_of(run),
+            "warnings": overlap_warnings(run.manifest.settings)}  # fmt: skip
 
 
 def _rows(setting: int, job: Job, single: RunResult) -> pl.DataFrame:
-    names = [*records.ONLINE, records.DISCOUNTED, *records.OFFLINE]
-    blocks = [(name, "", single.rounds, values) for name, values in zip(names[:3], single.online, strict=True)]
-    blocks += [(name, "", single.evaluated, values) for name, values in zip(names[3:], single.offline, strict=True)]
+    online = zip((*records.ONLINE, records.DISCOUNTED), single.online, strict=True)
+    blocks = [(name, "", single.rounds, values) for name, values in online]
     last = single.evaluated[-1:]
+    for metric, values, final in zip(single.query_metrics, single.offline, single.offline_other, strict=True):
+        name = records.stored_name("offline", str(metric))
+        blocks += [(name, "", single.evaluated, values)]
+        blocks += [(records.other_name(name, _empty(job.setting)), "", last, final[None])]
     blocks += [(str(name), "", last, value[None]) for name, value in zip(single.names, single.more, strict=True)]
-    of_clients = zip(single.clients, single.client_ndcg, strict=True)
-    blocks += [(records.OFFLINE[0], str(client), last, value[None]) for client, value in of_clients]
+    ndcg = records.OFFLINE[0]
+    for name, values in (
+        (ndcg, single.client_ndcg),
+        (records.other_name(ndcg, _empty(job.setting)), single.client_other),
+    ):
+        blocks += [(name, str(client), last, value[None]) for client, value in zip(single.clients, values, strict=True)]
     each = np.arange(1, single.points.shape[1] + 1)
     blocks += [(str(name), "", each, values) for name, values in zip(single.point_names, single.points, strict=True)]
     frames = [
@@ -174,6 +233,30 @@ def _rows(setting: int, job: Job, single: RunResult) -> pl.DataFrame:
         if values.size
     ]
     return pl.concat(frames).select("setting", "fold", "seed", "round", "metric", "client", "value")
+
+
+def _empty(setting: AnySetting) -> Empty:
+    return "skip" if isinstance(setting, TextSetting) else setting.metrics.empty
+
+
+def _queries(by_setting: dict[int, list[tuple[Job, RunResult]]]) -> records.Queries:
+    """Values of final rankers; all values of a query follow each other, which compresses best."""
+    frames = [
+        pl.DataFrame({"query": single.query_ids, "value": values}).select(
+            pl.lit(setting, pl.Int32).alias("setting"),
+            pl.lit(job.fold, pl.Int32).alias("fold"),
+            pl.lit(job.seed, pl.Int64).alias("seed"),
+            "query",
+            pl.lit(records.stored_name("offline", str(metric))).alias("metric"),
+            pl.col("value").cast(pl.Float32).fill_nan(None),
+        )
+        for setting, pairs in by_setting.items()
+        for job, single in pairs
+        for metric, values in zip(single.query_metrics, single.query_values, strict=True)
+    ]
+    if not frames:
+        return pl.DataFrame(schema=records.QUERY_SCHEMA)
+    return pl.concat(frames).sort("fold", "query", "setting", "seed", "metric")
 
 
 def _rankers(by_setting: dict[int, list[tuple[Job, RunResult]]]) -> dict[str, Any]:
@@ -195,6 +278,8 @@ def _manifest(prepared: PreparedRun, by_setting: dict[int, list[tuple[Job, RunRe
         run=prepared.run,
         name=prepared.plan.name,
         spec_toml=prepared.plan.text,
+        baseline=dict(prepared.plan.baseline),
+        tune=prepared.plan.tune,
         spec=resolved(settings[0]),
         settings=[
             records.SettingRecord(
@@ -205,6 +290,8 @@ def _manifest(prepared: PreparedRun, by_setting: dict[int, list[tuple[Job, RunRe
                 seconds=sum(single.seconds for _, single in by_setting[i]),
                 runs=len(by_setting[i]),
                 rounds=0 if isinstance(setting, TextSetting) else setting.federation.rounds,
+                metrics=_listed(setting, prepared.facts[i]["grades"]),
+                clients=_client_queries(by_setting[i]),
                 data=msgspec.convert(prepared.facts[i], records.Data),
                 privacy=card_of(setting, prepared.facts[i]["features"]),
             )
@@ -219,6 +306,24 @@ def _manifest(prepared: PreparedRun, by_setting: dict[int, list[tuple[Job, RunRe
         machine=_machine(),
         finished=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
     )
+
+
+def _listed(setting: AnySetting, grades: int) -> list[str]:
+    """Stored names of the offline metrics that a setting lists."""
+    if isinstance(setting, TextSetting):
+        return []
+    return [records.stored_name("offline", str(metric)) for metric in metrics_of(setting, grades)]
+
+
+def _client_queries(pairs: list[tuple[Job, RunResult]]) -> dict[str, tuple[int, int]]:
+    """Client -> its test queries with a relevant document and all of them, summed over folds (of the first seed)."""
+    of_folds = {job.fold: single for job, single in reversed(pairs)}
+    found: dict[str, tuple[int, int]] = {}
+    for single in of_folds.values():
+        for client, (relevant, tested) in zip(single.clients.tolist(), single.client_queries.tolist(), strict=True):
+            before = found.get(client, (0, 0))
+            found[client] = before[0] + relevant, before[1] + tested
+    return found
 
 
 def _ledgers(prepared: PreparedRun) -> dict[str, Any]:

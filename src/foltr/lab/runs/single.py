@@ -2,20 +2,32 @@
 
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from foltr.errors import SpecError
 from foltr.lab.audit.click_guessing import guessing, training
 from foltr.lab.data.catalog import Fold, select
+from foltr.lab.records import other_name, stored_name
 from foltr.lab.runs.unlearning import run_unlearning
 from foltr.lab.simulation.engines import engine_for
-from foltr.lab.simulation.evaluation import EVALUATED, Progress, RunResult, offline_quality, thin
-from foltr.lab.simulation.population import Tested, task_of
+from foltr.lab.simulation.evaluation import (
+    EVALUATED,
+    OfflineValues,
+    Progress,
+    RunResult,
+    both_means,
+    final_values,
+    means,
+    query_quality,
+    sizes,
+    thin,
+)
+from foltr.lab.simulation.population import Tested, metrics_of, task_of
 from foltr.lab.simulation.rounds import run
 from foltr.lab.spec.setting import Setting
-from foltr.types import Array
+from foltr.types import OTHER, Array, Dataset
 
 
 def run_setting(setting: Setting, fold: Fold, seed: int, threads: int = 1) -> Iterator[Progress | RunResult]:
@@ -44,13 +56,17 @@ def run_setting(setting: Setting, fold: Fold, seed: int, threads: int = 1) -> It
             stored.append(parameters if progress.personal is None else progress.personal)
         yield Progress(progress.interactions, float(progress.ndcg[-1]))
     at, online = thin(ndcg, max_rr)
-    offline, each = _quality(setting.ranker, stored, tested, fold.grades)
-    called = tested.names or tuple(str(client) for client in range(len(each)))
-    clients = np.array(called, dtype=str)[: len(each)]
+    measured = _quality(setting, stored, tested, fold.grades)
+    called = tested.names or tuple(str(client) for client in range(len(measured.clients)))
+    clients = np.array(called, dtype=str)[: len(measured.clients)]
+    validation = _validation(setting, stored[-1], tested, fold)
     seconds = time.perf_counter() - began
     yield RunResult(
-        at, online, np.array(stops), offline, parameters, interactions, seconds, client_ndcg=each, clients=clients
-    )
+        at, online, np.array(stops), measured.offline, parameters, interactions, seconds,
+        offline_other=measured.other, clients=clients, client_ndcg=measured.clients,
+        client_other=measured.clients_other, client_queries=measured.client_queries,
+        more=np.array(list(validation.values())), names=np.array(list(validation), dtype=str), **measured.queries,
+    )  # fmt: skip
 
 
 def _check_numbers(setting: Setting, parameters: Array, round: int) -> None:
@@ -74,26 +90,71 @@ def _audited(setting: Setting, fold: Fold, seed: int, threads: int) -> Iterator[
         further = guessing(setting, fold, event.parameters, seed)
         yield event._replace(
             seconds=event.seconds + time.perf_counter() - began,
-            more=np.array(list(further.values())),
-            names=np.array(list(further)),
+            more=np.concatenate([event.more, list(further.values())]),
+            names=np.concatenate([event.names, list(further)]),
         )
 
 
-def _quality(ranker: Any, stored: list[Array], tested: Tested, grades: int) -> tuple[Array, Array]:
-    """[2, evaluations] over all queries, or over clients with rankers of their own; [clients] nDCG@10 at the end."""
-    personal = stored[0].ndim == 2
-    if not personal:
-        offline = offline_quality(ranker, np.stack(stored), tested.data, grades)
+def _validation(setting: Setting, parameters: Array, tested: Tested, fold: Fold) -> dict[str, float]:
+    """Both means of every metric of the final ranker on the validation part, by their stored names.
+
+    The mean over clients with rankers of their own; none where there is no such part, or where clients have rankers
+    for queries of their own.
+    """
+    rankers, empty = np.atleast_2d(parameters), setting.metrics.empty
+    if not len(fold.validation.queries) or (parameters.ndim == 2 and _differ(tested.pools)):
+        return {}
+    quality = query_quality(setting.ranker, rankers, fold.validation, fold.grades, metrics_of(setting, fold.grades))
+    chosen, other = means(quality, empty), means(quality, OTHER[empty])
+    stored = {name: stored_name("validation", name) for name in quality.last}
+    by_choice = {stored[name]: float(values.mean()) for name, values in chosen.items()}
+    return by_choice | {other_name(stored[name], empty): float(values.mean()) for name, values in other.items()}
+
+
+class _Measured(NamedTuple):
+    """Offline quality of a single run; with rankers of their own, means over clients of each client's mean."""
+
+    offline: Array  # [metrics, evaluations]
+    other: Array  # [metrics] at the end, by the other choice of `metrics.empty`
+    clients: Array  # [clients] nDCG@10 at the end, each on its own queries; empty where all share them
+    clients_other: Array  # [clients] by the other choice of `metrics.empty`
+    client_queries: Array  # [clients, 2] with a relevant document, and all of them
+    queries: dict[str, Array]  # `evaluation.final_values`
+
+
+def _quality(setting: Setting, stored: list[Array], tested: Tested, grades: int) -> _Measured:
     own = [select(tested.data, pool) for pool in tested.pools] if _differ(tested.pools) else []
-    if not personal:
-        return offline, np.array([offline_quality(ranker, stored[-1][None], part, grades)[0, 0] for part in own])
-    parts = own or [tested.data] * len(stored[0])
+    if stored[0].ndim == 2:
+        return _personal_quality(setting, stored, own or [tested.data] * len(stored[0]), grades)
+    ranker, empty = setting.ranker, setting.metrics.empty
+    quality = query_quality(ranker, np.stack(stored), tested.data, grades, metrics_of(setting, grades))
+    by_client = [query_quality(ranker, stored[-1][None], part, grades) for part in own]
+    both = [both_means(one, empty) for one in by_client]
+    return _Measured(
+        *both_means(quality, empty), np.array([mean[0, -1] for mean, _ in both]),
+        np.array([other[0] for _, other in both]), _client_queries(by_client),
+        final_values([(quality, tested.data.queries)]),
+    )  # fmt: skip
+
+
+def _client_queries(by_client: list[OfflineValues]) -> Array:
+    """[clients, 2]"""
+    return np.array([sizes(quality) for quality in by_client], dtype=np.int64).reshape(-1, 2)
+
+
+def _personal_quality(setting: Setting, stored: list[Array], parts: list[Dataset], grades: int) -> _Measured:
+    metrics = metrics_of(setting, grades)
     by_client = [
-        offline_quality(ranker, np.stack([models[client] for models in stored]), part, grades)
+        query_quality(setting.ranker, np.stack([models[client] for models in stored]), part, grades, metrics)
         for client, part in enumerate(parts)
     ]
-    each = np.stack(by_client)  # [clients, 2, evaluations]
-    return each.mean(axis=0), each[:, 0, -1]
+    offline, other = zip(*(both_means(quality, setting.metrics.empty) for quality in by_client), strict=True)
+    each = np.stack(offline)  # [clients, metrics, evaluations]
+    queries = final_values([(quality, part.queries) for quality, part in zip(by_client, parts, strict=True)])
+    others = np.stack(other)  # [clients, metrics]
+    return _Measured(
+        each.mean(axis=0), others.mean(axis=0), each[:, 0, -1], others[:, 0], _client_queries(by_client), queries
+    )
 
 
 def _differ(pools: list[Array]) -> bool:

@@ -10,13 +10,21 @@ from foltr.errors import SpecError
 from foltr.federation.personalization import Shared
 from foltr.federation.schedule import Schedule
 from foltr.lab.data.catalog import Fold
+from foltr.lab.records import other_name
 from foltr.lab.simulation.click_logs import log_engine, log_of, recorder
 from foltr.lab.simulation.engines import engine_for, has_kernels
-from foltr.lab.simulation.evaluation import EVALUATED, Progress, RunResult, offline_quality
-from foltr.lab.simulation.population import Tested, interactions_in, task_of
+from foltr.lab.simulation.evaluation import (
+    EVALUATED,
+    Progress,
+    RunResult,
+    both_means,
+    final_values,
+    query_quality,
+)
+from foltr.lab.simulation.population import Tested, interactions_in, metrics_of, task_of
 from foltr.lab.simulation.task import Federated, Task, federated, init_parameters, schedule_of
 from foltr.lab.spec.setting import Setting
-from foltr.types import Array
+from foltr.types import Array, Empty
 from foltr.unlearning import evaluation, shards
 from foltr.unlearning.evaluation import Exact, Request, episode
 from foltr.unlearning.replay import Cost, FederationSetup, Walk, federate, negate, walk
@@ -58,12 +66,15 @@ def run_unlearning(setting: Setting, fold: Fold, seed: int, threads: int = 1) ->
         done, further = _calibrated(setting, tested, task, threads, every)
     else:
         done, further = _exact(setting, tested, task)
-    offline = offline_quality(setting.ranker, done.parameters, tested.data, fold.grades)
+    metrics = metrics_of(setting, fold.grades)
+    quality = query_quality(setting.ranker, done.parameters, tested.data, fold.grades, metrics)
+    offline, other = both_means(quality, setting.metrics.empty)
     yield Progress(interactions_in(setting), float(offline[0, -1]))
     nothing = np.empty(0, dtype=np.int64), np.empty((3, 0))
     yield RunResult(
-        *nothing, done.rounds, offline, done.parameters[-1], interactions_in(setting), time.perf_counter() - began,
-        np.array(list(further.values())), np.array(list(further)),
+        *nothing, done.rounds, offline, done.parameters[-1], interactions_in(setting),
+        time.perf_counter() - began, np.array(list(further.values())), np.array(list(further)),
+        offline_other=other, **final_values([(quality, tested.data.queries)]),
     )  # fmt: skip
 
 
@@ -76,7 +87,9 @@ def _calibrated(
     walks = {
         "honest": done.honest, "attacked": done.attacked, "retrained": done.retrained, "honest history": done.reference,
     }  # fmt: skip
-    further = {name: _ndcg(task, tested, one.parameters[-1]) for name, one in walks.items()}
+    further: dict[str, float] = {}
+    for name, one in walks.items():
+        further |= _both_ndcg(name, task, tested, one.parameters[-1], setting.metrics.empty)
     further |= {"residual": done.residual, "residual of direction": done.direction_residual}
     further |= _costs(done.unlearned.cost)
     further |= {"local steps saved": done.saved[0], "messages saved": done.saved[1]}
@@ -88,7 +101,8 @@ def _exact(setting: Setting, tested: Tested, task: Task) -> tuple[Walk, dict[str
     one = exactly(
         asked.method, task, forget_clients=asked.forget_clients, z=asked.z, num_shards=asked.shards, ridge=asked.ridge
     )
-    further = {"attacked": _ndcg(task, tested, one.before), "residual": one.residual, **_costs(one.cost)}
+    attacked = _both_ndcg("attacked", task, tested, one.before, setting.metrics.empty)
+    further = {**attacked, "residual": one.residual, **_costs(one.cost)}
     return Walk(np.array([setting.federation.rounds]), one.parameters[None], one.cost), further
 
 
@@ -134,8 +148,10 @@ def _shards(task: Task, forget_clients: tuple[int, ...], z: float, num_shards: i
     return members
 
 
-def _ndcg(task: Task, tested: Tested, parameters: Array) -> float:
-    return float(offline_quality(task.ranker, parameters[None], tested.data, task.grades)[0, 0])
+def _both_ndcg(name: str, task: Task, tested: Tested, parameters: Array, empty: Empty) -> dict[str, float]:
+    """nDCG@10 of a ranker by `empty` under `name`, and by the other choice."""
+    chosen, other = both_means(query_quality(task.ranker, parameters[None], tested.data, task.grades), empty)
+    return {name: float(chosen[0, -1]), other_name(name, empty): float(other[0])}
 
 
 def _costs(cost: Cost) -> dict[str, float]:

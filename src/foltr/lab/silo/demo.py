@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from foltr.lab.silo import disclosure, retrieval
-from foltr.lab.silo.evaluation import METRICS
+from foltr.lab.silo.evaluation import METRICS, relevant_queries
 from foltr.lab.silo.tasks import RetrievalTask
 from foltr.lab.silo.training import MAIN, compare, repeatable
 from foltr.privacy import ledger as accounts
@@ -72,7 +72,7 @@ def one_question(federation: SiloFederation, *, epsilon: float = 0.5) -> dict[st
 
 
 def _disclosure(federation: SiloFederation, by: Any) -> dict[str, Any]:
-    """What 20 words asked of the second party show, and what a word costs in bytes."""
+    """Answers of the second party to 20 words, and the cost of a word in bytes."""
     body = take(federation.counted.body, federation.owned[_OWNER])
     words, terms = np.unique(body.terms, return_inverse=True)
     held = body._replace(terms=terms.astype(np.int32), vocabulary_size=len(words))
@@ -91,10 +91,12 @@ def comparison(federation: SiloFederation, data: TrainTest) -> dict[str, Any]:
     """nDCG@10 of every party under every regime, and which parties gain from cross-party data."""
     result = compare(federation, data)
     values = {name: found[:, MAIN] for name, found in result.own.items()}
+    tests = data.tests[: federation.setup.parties]
     return {
         "data": federation.corpus.name,
         "documents": [len(mine) for mine in federation.owned],
-        "queries": [len(test.queries) for test in data.tests[: federation.setup.parties]],
+        "queries": np.bincount(federation.held.queries[data.test], minlength=len(tests))[: len(tests)].tolist(),
+        "relevant_queries": [relevant_queries(test) for test in tests],
         "metric": METRICS[MAIN],
         "regimes": {name: {"parties": row.tolist(), "mean": float(row.mean())} for name, row in values.items()},
         "changes": [gain._asdict() for gain in result.gains],
@@ -142,7 +144,7 @@ def _identification(federation: SiloFederation, asker: Asker, term: str, real_ro
 def _answer(
     federation: SiloFederation, term: str, document: int, choice: NoiseChoice, truth: int, *, by: str
 ) -> dict[str, Any]:
-    """The same question twice about one document: what comes back, what an attack leaves of shared noise, the cost."""
+    """Asks a question twice about one document: what comes back, what an attack leaves of shared noise, the cost."""
     owner, asker = _of_one(federation, document, choice, by=by)
     target = Target(owner.membership.place, owner.field)
     once, again = (_cells(asker, target, term, owner) for _ in range(2))

@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from foltr.errors import SpecError
-from foltr.metrics import err, ndcg, order
+from foltr.metrics import err, ndcg
 from foltr.silo.parties import SiloFederation
 from foltr.text.analysis import ENGLISH, terms
 from foltr.text.bm25 import bm25, idf
@@ -42,12 +42,16 @@ def score_metrics(scores: Array, data: Dataset, *, top_grade: int) -> Array:
     """[queries with a relevant document, 3] in the order of METRICS."""
     rows = []
     for first, last in itertools.pairwise(data.offsets):
-        grades, falling = data.labels[first:last], -np.arange(last - first)
+        grades, given = data.labels[first:last], scores[first:last]
         if grades.any():
-            ranked = grades[order(scores[first:last])]  # sorted once; the metrics sort what is in order already
-            whole = err(falling, ranked, top_grade=top_grade, cut=len(ranked))
-            rows.append((whole, ndcg(falling, ranked), ndcg(falling, ranked, cut=len(ranked))))
+            whole = err(given, grades, max_rel=top_grade, cut=len(grades))
+            rows.append((whole, ndcg(given, grades), ndcg(given, grades, cut=len(grades))))
     return np.array(rows).reshape(-1, len(METRICS))
+
+
+def relevant_queries(data: Dataset) -> int:
+    """Queries with a relevant document: those that metrics count."""
+    return sum(bool(data.labels[first:last].any()) for first, last in itertools.pairwise(data.offsets))
 
 
 def ranker_metrics(rankers: Array, tests: Sequence[Dataset], *, top_grade: int) -> list[list[Array]]:

@@ -49,7 +49,7 @@ def ask_all(sketches: Sketch, term: str, family: Family, top: int) -> NaiveAnswe
 
 
 def by_cell(sketches: Sketch) -> Sketch:
-    """The same sketches; the values of one cell are adjacent in memory, so that a query reads z stretches."""
+    """Copies sketches so that the values of one cell are adjacent in memory: a query reads z stretches."""
     return sketches._replace(cells=np.ascontiguousarray(sketches.cells.transpose(1, 2, 0)).transpose(2, 0, 1))
 
 

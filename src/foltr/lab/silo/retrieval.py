@@ -65,7 +65,7 @@ class Retrieval(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fie
 
 
 class Postings(NamedTuple):
-    """The same counts by term: term t is in documents[starts[t] : starts[t + 1]], the largest count first."""
+    """Counts by term: term t is in documents[starts[t] : starts[t + 1]], the largest count first."""
 
     starts: Array  # [terms + 1] int64
     documents: Array  # [entries] int32
@@ -150,7 +150,7 @@ def deleted_documents(task: RetrievalTask, setting: Retrieval) -> Array:
 
 
 def without(task: RetrievalTask, deleted: Array) -> RetrievalTask:
-    """The same documents; the deleted ones are empty."""
+    """Documents with the deleted ones empty."""
     counts = task.documents
     remains = np.ones(len(counts.lengths), bool)
     remains[deleted] = False
@@ -221,12 +221,6 @@ def postings(documents: Counts) -> Postings:
     order = np.lexsort((owners, -documents.counts.astype(np.int64), documents.terms))
     starts = np.searchsorted(documents.terms[order], np.arange(documents.vocabulary_size + 1))
     return Postings(starts, owners[order], documents.counts[order])
-
-
-def exact_top(lists: Postings, term: int, top: int) -> tuple[Array, Array]:
-    """Documents and counts of the K best that have the term; fewer where fewer have it."""
-    held = slice(lists.starts[term], min(lists.starts[term] + top, lists.starts[term + 1]))
-    return lists.documents[held], lists.counts[held]
 
 
 def recall_at_k(found: Array, counts: Array, top: int) -> float:

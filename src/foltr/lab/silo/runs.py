@@ -90,7 +90,7 @@ def _size(loaded: Corpus | RetrievalTask) -> int:
 
 
 def facts(setting: SiloSetting, loaded: Corpus | RetrievalTask) -> dict[str, Any]:
-    """What the manifest states about the data."""
+    """Facts about the data, for the manifest."""
     texts = isinstance(loaded, Corpus)
     return {
         "name": setting.data.name,
@@ -152,7 +152,7 @@ def _single(numbers: dict[str, float], points: dict[str, Array], ranker: Array, 
         rounds=np.empty(0, np.int64),
         online=np.empty((3, 0)),
         evaluated=np.ones(1, np.int64),
-        offline=np.empty((2, 0)),
+        offline=np.empty((0, 0)),
         parameters=ranker,
         interactions=0,
         seconds=seconds,

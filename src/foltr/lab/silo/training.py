@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from foltr.clicks import Users, click_model
-from foltr.lab.silo.evaluation import METRICS, Change, bm25_metrics, change, ranker_metrics
+from foltr.lab.silo.evaluation import METRICS, Change, bm25_metrics, change, ranker_metrics, relevant_queries
 from foltr.lab.silo.retrieval import key_of
 from foltr.lab.simulation.compiled import engine
 from foltr.lab.simulation.rounds import run
@@ -93,7 +93,7 @@ def train_on_clicks(corpus: Corpus, lists: Sequence[Labelled], *, seed: int, use
 
 
 def _with_true_grades(corpus: Corpus, lists: Labelled) -> Labelled:
-    """The same lists with the grades by which users click."""
+    """Lists with the grades by which users click."""
     pairs = lists.pairs
     grades = grade_of(corpus, pairs.queries, pairs.documents)
     return lists._replace(pairs=pairs._replace(grades=np.minimum(grades, _GRADES[-1] - 1).astype(np.int8)))
@@ -108,8 +108,12 @@ def simulate(corpus: Corpus, setup: Setup, *, seed: int) -> SiloFederation:
 def measure(corpus: Corpus, setup: Setup, *, seed: int) -> tuple[dict[str, float], Array]:
     """The metrics, and the ranker of CS-F-LTR."""
     federation = simulate(corpus, setup, seed=seed)
-    result = compare(federation, prepare(federation))
-    numbers: dict[str, float] = {}
+    data = prepare(federation)
+    result = compare(federation, data)
+    numbers: dict[str, float] = {
+        "test queries": len(data.test),
+        "test queries with a relevant document": sum(map(relevant_queries, data.tests)),
+    }
     for regime, title in TITLES.items():
         for place, metric in enumerate(METRICS):
             each = result.together[regime][:, place]

@@ -16,6 +16,7 @@ from foltr.lab.data.partition import Clients, NoPartition, PartitionContext
 from foltr.lab.data.sharing import share
 from foltr.lab.simulation.task import Central, ClientPools, Federated, Task, everything, participants_of
 from foltr.lab.spec.setting import AnySetting, DataChoice, Setting, TextSetting, chosen_folds, num_byzantine
+from foltr.metrics import Metric, on_scale, parse_metric
 from foltr.rankers.plackett_luce import DRAWS
 from foltr.types import Array, Dataset
 
@@ -44,6 +45,14 @@ def folds_of(setting: AnySetting) -> list[int]:
         return chosen or [1]
     name = setting.data.name
     return intents.folds(name) if name.partition("@")[0] in intents.NAMES else catalog.folds(name)
+
+
+def metrics_of(setting: Setting, grades: int) -> list[Metric]:
+    """The metrics that a setting names, on the scale of the data's grades."""
+    try:
+        return [on_scale(parse_metric(name), grades - 1) for name in setting.metrics.names]
+    except SpecError as problem:
+        raise SpecError(f"metrics.names: {problem}") from None
 
 
 def task_of(setting: Setting, fold: Fold, seed: int) -> tuple[Task, Tested]:

@@ -46,7 +46,7 @@ def protect_rows(mechanism: Any, rows: Array, clients: Array, release: Release, 
 
 
 def server_noise(protection: Protection, *, seed: int, clients: int, groups: int = 1) -> Transform | None:
-    """What two servers add to a sum, each all of the noise; None with one server, where clients add it in shares.
+    """Noise that two servers add to a sum, each all of the noise; None with one server, where clients add it in shares.
 
     It is added to one row of each group: only sums are used. Rows that are not finite are left out of sums, so the row
     is the first that is. The servers' streams are those of clients after the last.

@@ -31,6 +31,7 @@ from foltr.lab.spec.setting import (
     num_byzantine,
     resolved,
 )
+from foltr.metrics import parse_metric
 from foltr.privacy.mechanisms import ReleaseContext, noise_contributors
 from foltr.secagg.guarantee import FEWEST
 
@@ -44,7 +45,7 @@ _ACTS_ON = {"delta": ("nothing", "delta"), "objective": ("nothing", "outcome")} 
 def check(setting: AnySetting, *, where: str = "spec") -> None:
     """Raises SpecError with the first complaint."""
     pairs = _check_texts(setting) if isinstance(setting, TextSetting) else _check_pairs(setting)
-    complaint = pairs or _check_data(setting.data) or _check_numbers(setting)
+    complaint = pairs or _check_data(setting.data) or _check_metrics(setting) or _check_numbers(setting)
     if complaint:
         raise SpecError(f"{where}: {complaint}")
 
@@ -105,6 +106,17 @@ def _check_data(data: DataChoice) -> str:
         close = did_you_mean(data.normalize, SCALINGS)
         return f"data.normalize: no scaling {data.normalize!r}; there are {', '.join(SCALINGS)}.{close}"
     return chosen_folds(data.folds)[1]
+
+
+def _check_metrics(setting: AnySetting) -> str:
+    if isinstance(setting, TextSetting):
+        return ""
+    try:
+        metrics = [parse_metric(name) for name in setting.metrics.names]
+    except SpecError as problem:
+        return f"metrics.names: {problem}"
+    twice = next((metric for place, metric in enumerate(metrics) if metric in metrics[:place]), None)
+    return f"metrics.names: {twice} is named twice" if twice else ""
 
 
 def _check_numbers(setting: AnySetting) -> str:

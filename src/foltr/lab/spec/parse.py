@@ -6,6 +6,7 @@ A setting is one point of the sweep; its label states the keys in which it diffe
 import itertools
 import re
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ from foltr.lab.spec.setting import (
     text_table,
 )
 
+TUNED_ON = ("test", "validation")
+
 
 def read(path: Path, overrides: list[str] | None = None) -> Plan:
     """A spec file with `--set key=value` applied."""
@@ -44,6 +47,9 @@ def read(path: Path, overrides: list[str] | None = None) -> Plan:
     return plan(raw, overrides or [], where=str(path), text=text, folder=path.parent)
 
 
+_OF_ALL = ("name", "sweep", "baseline", "tune")  # keys of a whole spec, not of one setting
+
+
 def plan(
     raw: dict[str, Any], overrides: list[str] | None = None, *, where: str = "spec", text: str = "",
     folder: Path = Path(),
@@ -52,10 +58,15 @@ def plan(
 
     Paths of plug-ins are relative to `folder`.
     """
-    raw, given = dict(raw), [parsed_override(override) for override in overrides or []]
+    given = [parsed_override(override) for override in overrides or []]
+    given = [(key, _as_table(value) if key == "metrics" else value) for key, value in given]
+    raw = {key: _as_table(value) if key == "metrics" else value for key, value in raw.items()}
     for key, value in given:
         raw = _put(raw, key, value)
     name, sweep = raw.pop("name", "unnamed"), raw.pop("sweep", {})
+    baseline, tune = raw.pop("baseline", {}), raw.pop("tune", "test")
+    if tune not in TUNED_ON:
+        raise SpecError(f"{where}: tune: expected one of {', '.join(TUNED_ON)}, got {tune!r}")
     if not isinstance(name, str):
         raise SpecError(f"{where}: name: expected a text in quotes, got {name!r}")
     if not isinstance(sweep, dict) or not all(isinstance(v, list) and v for v in sweep.values()):
@@ -65,10 +76,30 @@ def plan(
     for values in itertools.product(*swept.values()):
         point = raw
         for key, value in [*zip(swept, values, strict=True), *given]:
-            point = _put(point, key, value) if key.partition(".")[0] not in ("name", "sweep") else point
+            point = _put(point, key, value) if key.partition(".")[0] not in _OF_ALL else point
         one = setting(point, where=where, folder=folder)
         settings += [one] if one not in settings else []
-    return Plan(name, settings, text)
+    return with_baseline(Plan(name, settings, text, tune=tune), baseline, where=f"{where}: baseline")
+
+
+def with_baseline(plan: Plan, values: Any, *, where: str) -> Plan:
+    """The plan with the baseline of its tests; values that no setting has are refused."""
+    if not isinstance(values, dict):
+        raise SpecError(f'{where}: expected a table such as {{ "learner.kind" = "pdgd" }}, got {values!r}')
+    values = flat(values)
+    known = [flat(resolved(one)) for one in plan.settings]
+    for key, value in values.items():
+        present = list(dict.fromkeys(str(one[key]) for one in known if key in one))
+        if not present:
+            raise SpecError(f"{where}: {key}: no setting has this key.{did_you_mean(key, known[0])}")
+        if str(value) not in present:
+            raise SpecError(f"{where}: {key} = {value!r}: no setting has this value; there are {', '.join(present)}")
+    matching = sum(all(str(one.get(key)) == str(value) for key, value in values.items()) for one in known)
+    if not matching:
+        raise SpecError(f"{where}: no setting has all of these values: {values}")
+    if values and matching == len(known) > 1:
+        raise SpecError(f"{where}: every setting has these values, which leaves none to test: {values}")
+    return plan._replace(baseline=values)
 
 
 def setting(raw: dict[str, Any], *, where: str = "spec", folder: Path = Path()) -> AnySetting:
@@ -110,6 +141,7 @@ def _loaded_plugins(paths: Any, where: str, folder: Path) -> tuple[str, ...]:
 
 def _table(table: str, content: Any, raw: dict[str, Any], where: str) -> msgspec.Struct:
     """One table as the struct of its kind."""
+    content = _as_table(content) if table == "metrics" else content
     if not isinstance(content, dict):
         raise SpecError(f"{where}: {table}: expected a table such as {table} = {{ ... }}, got {content!r}")
     kind = content.get("kind")
@@ -128,8 +160,13 @@ def _table(table: str, content: Any, raw: dict[str, Any], where: str) -> msgspec
         raise SpecError(f"{where}: {_explain(str(problem), table, content, struct)}") from None
 
 
+def _as_table(metrics: Any) -> Any:
+    """A list of metrics is short for a table with their names."""
+    return {"names": metrics} if isinstance(metrics, list) else metrics
+
+
 def _no_such_table(key: str, tables: list[str]) -> str:
-    known = [*tables, "name", "sweep", "part", "plugins"]
+    known = [*tables, "name", "sweep", "baseline", "tune", "part", "plugins"]
     return f"{key}: no such key; known keys are {', '.join(known)}.{did_you_mean(key, known)}"
 
 
@@ -161,11 +198,16 @@ def _covers(said: str, swept: str) -> bool:
     return swept == said or swept.startswith(f"{said}.")
 
 
-def parsed_override(text: str) -> tuple[str, Any]:
+def parsed_baseline(texts: Iterable[str]) -> dict[str, Any]:
+    """The values of all --baseline options."""
+    return dict(parsed_override(text, option="--baseline", such_as="learner.kind=pdgd") for text in texts)
+
+
+def parsed_override(text: str, *, option: str = "--set", such_as: str = "federation.rounds=100") -> tuple[str, Any]:
     """key=value, the value as TOML has it; a bare word is taken as a string."""
     key, found, value = text.partition("=")
     if not found or not key.strip():
-        raise SpecError(f"--set {text}: expected key=value, such as federation.rounds=100")
+        raise SpecError(f"{option} {text}: expected key=value, such as {such_as}")
     try:
         return key.strip(), tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:

@@ -3,6 +3,8 @@ defaults; this module combines them.
 """
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -14,15 +16,17 @@ from foltr.federation.personalization import Clusters, FedPer, LocalOnly, Offset
 from foltr.lab.attacks.plain import NoAttack
 from foltr.lab.audit import Audit
 from foltr.lab.data.partition import NoPartition
-from foltr.lab.people.settings import KnownItems, Together, Topical
+from foltr.lab.people.settings import KnownItems, Spill, Together, Topical
 from foltr.lab.silo.disclosure import Disclosure
 from foltr.lab.silo.projection import Projection
 from foltr.lab.silo.retrieval import Retrieval
 from foltr.lab.simulation.task import Central, Federated
 from foltr.privacy.mechanisms import SecAggMode
 from foltr.silo.parties import Setup
+from foltr.types import Empty
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
+MetricNames = Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
 
 
 class DataChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -37,6 +41,16 @@ class Runs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     evaluate_every: Annotated[int, msgspec.Meta(ge=1)] | None = None  # None: about a hundred times a run
 
 
+class Metrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is measured offline, beside nDCG@10 and RR@10; the first is the one that settings are compared by.
+
+    Online metrics count a query without a relevant document as 0.
+    """
+
+    names: MetricNames = ("nDCG@10", "RR@10")  # the first ranks settings; AP, ERR, P and R too, as in AP(rel=2)@10
+    empty: Empty = "skip"  # queries without a relevant document: left out of offline means, or counted as 0
+
+
 class Sharing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Queries with all labels that every client gets (S2 section 4.4.3)."""
 
@@ -45,7 +59,7 @@ class Sharing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SecAgg(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How secure aggregation is operated; whether it is used is said by `privacy.secure_aggregation`."""
+    """Operation of secure aggregation; whether it is used is said by `privacy.secure_aggregation`."""
 
     mode: SecAggMode = "one-server"  # two-servers: two aggregators that do not collude, and that add the noise
 
@@ -72,6 +86,7 @@ class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     federation: Federated | Central
     privacy: Any
     runs: Runs
+    metrics: Metrics = Metrics()
     secagg: SecAgg = SecAgg()
     partition: Any = NoPartition()
     sharing: Sharing = Sharing()
@@ -96,7 +111,7 @@ class PeopleSetting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One point of a sweep over simulated people who search texts with a node."""
 
     data: DataChoice
-    people: KnownItems | Topical | Together
+    people: KnownItems | Topical | Spill | Together
     runs: Runs
     part: str = ""
 
@@ -111,6 +126,8 @@ class Plan(NamedTuple):
     name: str
     settings: list[AnySetting]
     text: str  # the spec as given
+    baseline: Mapping[str, Any] = MappingProxyType({})  # values of the setting that the others are tested against
+    tune: Literal["test", "validation"] = "test"  # part on which the best setting is chosen: test or validation
 
 
 SLOTS = {"ranker": "ranker", "learner": "learner", "privacy": "mechanism", "partition": "partition", "attack": "attack"}
@@ -122,6 +139,7 @@ TABLES: dict[str, dict[str, type[msgspec.Struct]]] = {
     "users": {"": Users},
     "federation": {"federated": Federated, "central": Central},
     "runs": {"": Runs},
+    "metrics": {"": Metrics},
     "secagg": {"": SecAgg},
     "sharing": {"": Sharing},
     "personal": {"none": Shared, "fedper": FedPer, "offset": Offset, "clusters": Clusters, "local_only": LocalOnly},
@@ -137,7 +155,7 @@ TEXT_TABLES: dict[str, dict[str, dict[str, type[msgspec.Struct]]]] = {
     },
     "people": {
         "data": {"": DataChoice},
-        "people": {"known-items": KnownItems, "topical": Topical, "together": Together},
+        "people": {"known-items": KnownItems, "topical": Topical, "spill": Spill, "together": Together},
         "runs": {"": Runs},
     },
 }

@@ -98,7 +98,7 @@ class Child(Generic[AnyPath]):
         return self.protections is not None
 
     def give(self, tasks: list[Task[AnyPath]]) -> None:
-        """Sends requests; a child that has died says so when it is read."""
+        """Sends requests. Whether the child has died shows when it is read."""
         if not self.tasks and self.ready:
             self._restart_clock()
         requests = [(self._number + ahead, task.encoded) for ahead, task in enumerate(tasks)]
@@ -127,7 +127,7 @@ class Child(Generic[AnyPath]):
             self.check()
 
     def check(self) -> None:
-        """Has the files checked whose answers are there: some at once, since each time wakes the thread."""
+        """Requests the check of files whose answers have arrived, several at once: each request wakes the thread."""
         if self._unchecked:
             self._keeper.check(self._unchecked)
             self._unchecked = []
@@ -155,7 +155,7 @@ class Child(Generic[AnyPath]):
         return bool(self._keeper.outcomes)
 
     def seconds_left(self) -> float:
-        """How long the parent still waits."""
+        """Seconds that the parent still waits."""
         return min(self._left, self._left_for_file)
 
     def charge(self, seconds: float) -> None:
@@ -191,7 +191,7 @@ class Child(Generic[AnyPath]):
             return
         self.files += 1
         self.growth = reply.memory - self._memory
-        failure = reply.failure and Failure(reply.failure.state, clean(reply.failure.reason))
+        failure = reply.failure and msgspec.structs.replace(reply.failure, reason=clean(reply.failure.reason))
         self._unchecked.append(self._unanswered.popleft())
         self._answered[reply.number] = failure or Extracted(
             self._documents, truncated=reply.truncated, secrets=reply.secrets

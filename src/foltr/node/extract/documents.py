@@ -11,7 +11,7 @@ from foltr.node.extract.office import READERS, flat_odt_document
 from foltr.node.extract.pdf import pdf_document
 from foltr.node.extract.plain import clean, one_line, text_document
 from foltr.node.extract.records import ExtractedDocument, Limits, Refused, Reply
-from foltr.node.extract.secrets import looks_secret
+from foltr.node.extract.secrets import PASSWORD_DATABASE, looks_secret
 from foltr.node.extract.unpack import gunzip, gunzip_head
 
 
@@ -34,7 +34,7 @@ def documents_of(file: ReceivedFile, limits: Limits, reply: Reply) -> Iterator[E
     document = bounded(_document(kind, data, name, limits), limits)
     reason = looks_secret(document.body) or looks_secret(document.title)
     if reason:
-        raise Refused("skipped", reason)
+        raise Refused("skipped", reason, unnamed=True)
     yield document
 
 
@@ -58,7 +58,7 @@ def _refuse(kind: str, head: bytes) -> None:
     if kind == BINARY:
         raise Refused("skipped", binary_reason(head))
     if kind == "secret":
-        raise Refused("skipped", "a password database")
+        raise Refused("skipped", PASSWORD_DATABASE, unnamed=True)
 
 
 def _document(kind: str, data: bytes, name: str, limits: Limits) -> ExtractedDocument:

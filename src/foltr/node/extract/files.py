@@ -10,9 +10,9 @@ import os
 import stat
 from typing import NamedTuple
 
+from foltr.node.extract.file_version import bounded_size, bounded_time
 from foltr.node.extract.formats import HEAD
 from foltr.node.extract.records import Refused
-from foltr.node.file_version import bounded_size, bounded_time
 
 _REASONS = {
     errno.ELOOP: ("skipped", "a symbolic link"),
@@ -58,7 +58,7 @@ def open_regular(path: bytes) -> OpenedFile:
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise Refused("skipped", "not a regular file")
+            raise Refused("skipped", "not a regular file", unnamed=True)
     except BaseException as problem:
         os.close(descriptor)
         if isinstance(problem, OSError):
@@ -107,7 +107,7 @@ def read_all(file: ReceivedFile, limit: int) -> bytes:
 def refused(problem: OSError) -> Refused:
     """An error of the operating system as a state with a reason."""
     state, reason = _REASONS.get(problem.errno or 0, ("failed", f"cannot be read ({problem.strerror})"))
-    return Refused(state, reason)  # type: ignore[arg-type]
+    return Refused(state, reason, unnamed=state == "skipped")  # type: ignore[arg-type]
 
 
 def _megabytes(size: int) -> str:

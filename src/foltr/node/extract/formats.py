@@ -10,6 +10,7 @@ import re
 HEAD = 8192  # bytes of a file that decide about its kind
 
 KINDS = ("text", "markdown", "html", "pdf", "docx", "odt", "epub", "code", "man", "mail")  # of documents
+NAME_KINDS = ("image", "sound", "video", "archive", "program", "office", "font", "data", "file")  # of other files
 BINARY = "binary"
 
 _ENDINGS = {
@@ -32,6 +33,27 @@ _ENDINGS = {
     "cu cuh cl glsl vert frag wgsl hlsl cocci xs y l ll td qml ui pro desktop service",
 }
 _KIND_OF_ENDING = {ending: kind for kind, endings in _ENDINGS.items() for ending in endings.split()}
+# endings of files whose names alone are indexed: nothing reads a text from them
+_NAME_ENDINGS = {
+    "image": "png jpg jpeg gif bmp tif tiff webp ico heic heif avif psd xcf raw cr2 cr3 nef arw dng orf eps ai kra jp2 "
+    "tga pcx ppm pgm pbm xpm icns",
+    "sound": "mp3 flac ogg oga opus wav m4a m4b aac wma mid midi aif aiff amr ape",
+    "video": "mp4 mkv avi mov webm wmv m4v mpg mpeg ogv flv 3gp vob mts m2ts",
+    "archive": "zip tar tgz tbz2 txz bz2 xz zst 7z rar lz4 lz lzma cab deb rpm apk iso img dmg jar war ear whl egg "
+    "cpio vmdk qcow2 vdi snap flatpak xpi crx",
+    "program": "exe dll so dylib bin msi appimage wasm node pyd com sys",
+    "office": "doc dot xls xlsx xlsm xlsb ods ots ppt pptx pptm pps ppsx odp odg rtf pages numbers key vsd vsdx pub "
+    "one mpp",
+    "font": "ttf otf ttc woff woff2 eot pfb pfm",
+    "data": "db sqlite sqlite3 sqlite-wal mdb accdb npy npz h5 hdf5 parquet feather arrow pkl pickle pt pth onnx "
+    "safetensors gguf tflite mo nbi nbc swf blend stl fbx glb obj mat rdata rds sav dta dat gresource",
+}
+_NAME_KIND_OF_ENDING = {ending: kind for kind, endings in _NAME_ENDINGS.items() for ending in endings.split()}
+# of these endings some files are texts: they are looked into before their name alone is indexed
+_PERHAPS_TEXT = frozenset(
+    ("rtf", "eps", "ai", "key", "pub", "one", "dat", "bin", "raw", "com", "sys", "obj", "mat", "ppm", "pgm", "pbm",
+     "xpm", "numbers", "pages")
+)  # fmt: skip
 _KIND_OF_NAME = {
     "makefile": "code", "dockerfile": "code", "cmakelists.txt": "code", "rakefile": "code", "gemfile": "code",
     "justfile": "code", "meson.build": "code", "readme": "text", "license": "text", "copying": "text",
@@ -70,7 +92,7 @@ _MARKUP = re.compile(rb"(?is)^\s*(?:<\?xml[^>]*>\s*)?(?>(?:<!--.*?-->\s*)*+)<(?:
 def kind_of(path: str | bytes | os.PathLike[str], head: bytes) -> str:
     """One of KINDS, or "mbox", "xml", "gzip", "secret" or "binary"."""
     name = os.fsdecode(path)
-    ending = _kind_of_name(name)
+    ending = promised_kind(name)
     if head.startswith(PASSWORD_DATABASES):
         return "secret"
     if b"%PDF-" in head[:1024]:
@@ -84,8 +106,26 @@ def kind_of(path: str | bytes | os.PathLike[str], head: bytes) -> str:
     return _text_kind(name, ending, head)
 
 
+def kind_of_name(name: str) -> str:
+    """The kind of a file of which only the name is known: what its ending promises, one of KINDS or NAME_KINDS."""
+    kind, ending = promised_kind(name), _ending(name.lower())
+    if ending == "gz" and kind is None:
+        return "man" if _SECTION.search(name) else "archive"
+    return {"mbox": "mail", "xml": "text", None: _NAME_KIND_OF_ENDING.get(ending, "file")}.get(kind, kind) or "file"
+
+
+def without_text(name: str) -> str | None:
+    """The kind of a file that is not read, because its ending promises no text; None: it is to be read."""
+    ending = _ending(name.lower())
+    return None if ending in _PERHAPS_TEXT else _NAME_KIND_OF_ENDING.get(ending)
+
+
+def _ending(lower: str) -> str:
+    return lower.rpartition(".")[2] if "." in lower else ""
+
+
 def binary_reason(head: bytes) -> str:
-    """What a binary file is, in words."""
+    """Describes a binary file in words."""
     found = next((what for magic, what in _MAGIC if head.startswith(magic)), None)
     return f"binary: {found}" if found else "binary"
 
@@ -114,7 +154,7 @@ def utf16_order(head: bytes) -> str | None:
     return None
 
 
-def _kind_of_name(name: str) -> str | None:
+def promised_kind(name: str) -> str | None:
     """The kind that a file's name promises; None: it promises nothing."""
     last = name.rpartition("/")[2].lower()
     last = last.removesuffix(".gz")

@@ -105,7 +105,7 @@ def _borders(data: bytearray, start: int) -> Iterator[int]:
 
 
 def _parsed(data: bytes, limits: Limits) -> tuple[Message, bool]:
-    """A message and whether its parts were parsed; a forged number of parts is not."""
+    """A message, and whether its parts were parsed; of a message with too many parts only the headers are."""
     if data.startswith((b"From ", b">From ")):
         data = data.partition(b"\n")[2]
     boundaries = set(_BOUNDARY.findall(data))

@@ -14,7 +14,7 @@ _TITLE_STYLES = ("title", "heading1", "titel", "titre", "berschrift1", "titre1")
 
 
 class ElementNames(NamedTuple):
-    """What the elements of an office format mean."""
+    """Meanings of the elements of an office format."""
 
     texts: frozenset[str]  # hold text
     lines: frozenset[str]  # end a line

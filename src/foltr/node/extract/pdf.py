@@ -8,6 +8,7 @@ import pypdfium2  # type: ignore[import-untyped]
 from foltr.node.extract.plain import clean, one_line
 from foltr.node.extract.records import ExtractedDocument, Limits, Refused
 
+PAGE_BREAK = "\n\f"  # so that a match is known to be on a page
 _MISSING_PAGES = 20  # in a row: a forged number of pages
 _USELESS = re.compile(r"(?i)^(?:untitled.*|microsoft word - .*|.*\.(?:docx?|tex|dvi|indd|pdf|rtf|odt|html?)|\W*|\d+)$")
 _WORD = re.compile(r"[^\W\d_]{3,}")
@@ -26,15 +27,15 @@ def pdf_document(data: bytes, limits: Limits) -> ExtractedDocument:
         title = one_line(document.get_metadata_value("Title"))
     finally:
         document.close()
-    body = clean("\n".join(pages))
+    body = clean(PAGE_BREAK.join(pages))
     title = _first_line(body) if _USELESS.match(title) else title
     return ExtractedDocument(title, body, "pdf", truncated=more)
 
 
 def _pages(document: Any, limits: Limits) -> tuple[list[str], bool]:
     """Texts of the pages, and whether there are more."""
-    texts: list[str] = []
-    missing, left = 0, limits.characters
+    texts: list[str] = []  # "" for a page that cannot be loaded: later ones keep their numbers
+    loaded, missing, left = 0, 0, limits.characters
     count = len(document)
     for number in range(min(count, limits.pages)):
         try:
@@ -43,12 +44,13 @@ def _pages(document: Any, limits: Limits) -> tuple[list[str], bool]:
             missing += 1
             if missing == _MISSING_PAGES:
                 break
+            texts.append("")
             continue
-        missing = 0
+        loaded, missing = loaded + 1, 0
         left -= len(texts[-1])
         if left < 0:
             return texts, True
-    if not texts and count:
+    if not loaded and count:
         raise Refused("failed", "damaged PDF (no page can be loaded)")
     return texts, count > limits.pages
 
@@ -59,7 +61,8 @@ def _page_text(document: Any, number: int, characters: int) -> str:
         text_page = page.get_textpage()
         try:
             count = min(text_page.count_chars(), characters)
-            return text_page.get_text_range(0, count).replace("\r\n", "\n") if count > 0 else ""
+            text = text_page.get_text_range(0, count) if count > 0 else ""
+            return text.replace("\r\n", "\n").replace("\f", " ")
         finally:
             text_page.close()
     finally:

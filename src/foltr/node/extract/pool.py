@@ -260,15 +260,19 @@ class _Queue(Generic[AnyPath]):
 
 
 def _ahead(workers: int) -> int:
-    """Requests ahead of each child: half of the descriptors that this process may have are for other things."""
+    """Requests ahead of each child: half of the descriptors that this process may still open are for other things."""
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if allowed == resource.RLIM_INFINITY:
         return _AHEAD
-    return max(1, min(_AHEAD, allowed // 2 // workers))
+    try:
+        in_use = len(os.listdir("/dev/fd"))  # noqa: PTH208 - names only
+    except OSError:
+        in_use = 0
+    return max(1, min(_AHEAD, (allowed - in_use) // 2 // workers))
 
 
 def _ending(code: int) -> str:
-    """How a process ended, in words."""
+    """Describes in words how a process ended."""
     if code >= 0:
         return f"exit code {code}"
     try:

@@ -48,6 +48,7 @@ class Failure(msgspec.Struct, frozen=True):
 
     state: State
     reason: Reason
+    unnamed: bool = False  # its name is not indexed either: a secret, or no regular file
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -77,7 +78,7 @@ class Start(msgspec.Struct, array_like=True):
 
 
 class Protections(msgspec.Struct, frozen=True):
-    """What confines a child beside its limits on memory and time; which parts hold depends on the operating system."""
+    """Confinement of a child beside its limits on memory and time; which parts hold depends on the operating system."""
 
     system_calls: bool = False  # an allow list of system calls (seccomp)
     landlock: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0  # version of the kernel's Landlock; 0: it has none
@@ -119,9 +120,9 @@ class Reply(msgspec.Struct, array_like=True):
 class Refused(Exception):
     """Raised where a file is read: the reason why it has no text."""
 
-    def __init__(self, state: State, reason: str) -> None:
+    def __init__(self, state: State, reason: str, *, unnamed: bool = False) -> None:
         super().__init__(reason)
-        self.failure = Failure(state, reason)
+        self.failure = Failure(state, reason, unnamed)
 
 
 class FrameTooLong(Exception):

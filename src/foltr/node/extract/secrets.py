@@ -7,8 +7,11 @@ prints as a sample (AKIAIOSFODNN7EXAMPLE, a PEM header without a key below it) i
 import re
 
 _PRIVATE_KEY = "looks like a private key"
+_PASSWORDS = "looks like a list of passwords"
 _CLOUD_KEY = "looks like a cloud key"
 _TOKEN = "looks like an access token"  # noqa: S105 - the reason, not a token
+PASSWORD_DATABASE = "a password database"  # noqa: S105 - the reason
+REASONS = (_PRIVATE_KEY, _PASSWORDS, _CLOUD_KEY, _TOKEN, PASSWORD_DATABASE)  # why a file is a secret by its content
 
 _PATTERNS: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
     (start, re.compile(pattern), reason)
@@ -19,6 +22,8 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
                         r"(?:[A-Za-z0-9+/=](?:\s|\\r|\\n)*){100}", _PRIVATE_KEY),
         ("PuTTY-User-Key-File-", r"PuTTY-User-Key-File-\d: [\s\S]{1,4000}?Private-Lines: \d", _PRIVATE_KEY),
         ("AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[0-9A-Z]{58}", _PRIVATE_KEY),
+        # password hashes of accounts, as in a copy of /etc/shadow or a file of htpasswd
+        (":$", r"(?m)^[\w.-]{1,64}:\$(?:1|2[abxy]|5|6|7|y|gy|apr1|argon2id?)\$[^:\s]{20,}(?::|$)", _PASSWORDS),
         ("AKIA", r"\bAKIA(?![0-9A-Z]{9}EXAMPLE)[0-9A-Z]{16}\b", _CLOUD_KEY),
         ("ASIA", r"\bASIA(?![0-9A-Z]{9}EXAMPLE)(?=[A-Z]{0,15}[0-9])[0-9A-Z]{16}\b", _CLOUD_KEY),
         ("aws_secret_access_key", r"aws_secret_access_key\W{1,8}(?![A-Za-z0-9/+]{0,40}EXAMPLE)[A-Za-z0-9/+]{40}\b",

@@ -21,7 +21,7 @@ def gunzip_head(head: bytes) -> bytes:
 
 
 def gunzip(data: bytes, limits: Limits) -> bytes:
-    """What a gzip file holds, all its members in a row."""
+    """Content of a gzip file, all its members in a row."""
     budget = Budget(limits, len(data))
     pieces: list[bytes] = []
     try:

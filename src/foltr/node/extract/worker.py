@@ -113,5 +113,5 @@ def _encoded(reply: Reply) -> bytes:
         return _encode(reply)
     except UnicodeEncodeError:  # lone surrogates
         documents: list[ExtractedDocument] = [cleaned(document) for document in reply.documents]
-        failure = reply.failure and Failure(reply.failure.state, ascii(reply.failure.reason))
+        failure = reply.failure and msgspec.structs.replace(reply.failure, reason=ascii(reply.failure.reason))
         return _encode(msgspec.structs.replace(reply, documents=documents, failure=failure))

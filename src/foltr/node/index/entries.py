@@ -8,8 +8,11 @@ import stat
 from collections.abc import Collection
 from typing import NamedTuple
 
-from foltr.node.file_version import file_version, reason_of, reason_text
+from foltr.node.extract.file_version import file_version, reason_of, reason_text
+from foltr.node.extract.formats import without_text
 from foltr.node.index.rules import OWN, FolderRules
+
+NAME_ONLY = "no text is read from a file of the kind {}; it is found by its name"
 
 
 class Seen(NamedTuple):
@@ -22,6 +25,7 @@ class Seen(NamedTuple):
     inode: int
     state: str
     reason: str | None
+    named: bool = False  # it is found by its name, now or until its text has been read
 
 
 def entries_of(here: FolderRules) -> dict[str, os.stat_result | Exception] | OSError:
@@ -80,4 +84,6 @@ def _file_entry(here: FolderRules, name: str, status: os.stat_result, beside: Co
         state, reason = "excluded", reason_text(reason)
     elif not stat.S_ISREG(status.st_mode):
         state, reason = "skipped", "a symbolic link" if stat.S_ISLNK(status.st_mode) else "not a regular file"
-    return Seen(os.fsencode(name), False, *file_version(status), state, reason)
+    elif (kind := without_text(name)) is not None and not here.rules.reads_binaries:
+        return Seen(os.fsencode(name), False, *file_version(status), "skipped", NAME_ONLY.format(kind), named=True)
+    return Seen(os.fsencode(name), False, *file_version(status), state, reason, named=state == "waiting")

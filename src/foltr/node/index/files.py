@@ -3,14 +3,19 @@
 waiting    found or changed, not yet read
 indexed    its documents can be found
 excluded   by a rule, which the reason names; an excluded folder is one row for all that is below it
-skipped    read, or looked at, and left out on purpose; the reason says why
+skipped    it has no text, or one that is not read on purpose; the reason says why
 failed     an error; the reason says which
+
+What is skipped or failed is found by its name, unless it looks like a secret or is no regular file. Of a waiting file
+the name may be searched already.
 """
 
+import json
 import os
 import sqlite3
 from typing import NamedTuple
 
+from foltr.node.extract.secrets import REASONS as SECRET_REASONS
 from foltr.node.index.store import joined
 
 
@@ -25,6 +30,9 @@ class File(NamedTuple):
     inode: int
     state: str
     reason: str | None
+
+
+CUT = "the text is longer than the limits; its beginning is indexed"
 
 
 class Problem(NamedTuple):
@@ -72,16 +80,6 @@ def add_folder(connection: sqlite3.Connection, path: str, root: int) -> int:
     return number
 
 
-def add_file(connection: sqlite3.Connection, folder: int, name: bytes, *, state: str = "waiting") -> int:
-    """A file of which nothing but the name is known."""
-    number = connection.execute(
-        "INSERT INTO files (folder, name, is_folder, size, mtime_ns, inode, state) VALUES (?, ?, 0, 0, 0, 0, ?)",
-        (folder, name, state),
-    ).lastrowid
-    assert number is not None
-    return number
-
-
 def in_folder(connection: sqlite3.Connection, folder: int) -> dict[bytes, File]:
     rows = connection.execute(
         "SELECT id, name, is_folder, size, mtime_ns, inode, state, reason FROM files WHERE folder = ?", (folder,)
@@ -119,6 +117,22 @@ def inode_of(connection: sqlite3.Connection, path: str) -> int | None:
     return None if row is None else int(row[0])
 
 
+def state_of(connection: sqlite3.Connection, path: str) -> tuple[int, int, str, str | None] | None:
+    """Number, whether it is a folder, state and reason of a path; None where no scan saw it."""
+    folder, _, name = os.fsencode(path).rpartition(b"/")
+    row: tuple[int, int, str, str | None] | None = connection.execute(
+        "SELECT f.id, f.is_folder, f.state, f.reason FROM files f JOIN folders o ON o.id = f.folder "
+        "WHERE o.path = ? AND f.name = ?",
+        (folder or b"/", name),
+    ).fetchone()
+    return row
+
+
+def count_documents(connection: sqlite3.Connection, file: int) -> int:
+    """Documents that were read from a file."""
+    return int(connection.execute("SELECT count(*) FROM documents WHERE file = ?", (file,)).fetchone()[0])
+
+
 def count_waiting(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT count(*) FROM files WHERE state = 'waiting'").fetchone()[0])
 
@@ -133,11 +147,64 @@ def reasons(connection: sqlite3.Connection, limit: int = 200) -> list[tuple[str,
     return [(state, reason or "", int(count)) for state, reason, count in rows]
 
 
+class Hidden(NamedTuple):
+    """Files of one folder that a rule about secrets leaves out."""
+
+    reason: str
+    folder: str
+    files: int
+
+
+class LeftOut(NamedTuple):
+    """A file or folder that a rule leaves out."""
+
+    id: int
+    path: str
+    is_folder: bool
+
+
+_SECRETS = json.dumps(SECRET_REASONS)
+
+
+def secrets(connection: sqlite3.Connection, limit: int = 200) -> list[Hidden]:
+    """Secrets by rule and folder; their names are told by `left_out` alone."""
+    rows = connection.execute(
+        "SELECT f.reason, o.path, count(*) FROM files f JOIN folders o ON o.id = f.folder WHERE "
+        "(f.state = 'excluded' AND (f.reason LIKE 'secrets: %' OR f.reason LIKE 'browser profiles: %')) "
+        "OR (f.state = 'skipped' AND f.reason IN (SELECT value FROM json_each(?))) "
+        "GROUP BY f.reason, o.path ORDER BY f.reason, o.path LIMIT ?",
+        (_SECRETS, limit),
+    )
+    return [Hidden(reason, os.fsdecode(folder), int(count)) for reason, folder, count in rows]
+
+
+def left_out(connection: sqlite3.Connection, reason: str, folder: str, limit: int = 200) -> list[LeftOut]:
+    """Files and folders that a rule leaves out of a folder."""
+    rows = connection.execute(
+        "SELECT f.id, o.path, f.name, f.is_folder FROM files f JOIN folders o ON o.id = f.folder WHERE f.reason = ? "
+        "AND f.state IN ('excluded', 'skipped') AND o.path = ? ORDER BY f.name LIMIT ?",
+        (reason, os.fsencode(folder), limit),
+    )
+    return [LeftOut(number, joined(path, name), bool(is_folder)) for number, path, name, is_folder in rows]
+
+
+def excluded(connection: sqlite3.Connection, file: int) -> tuple[str, str, bool] | None:
+    """Path, reason and whether it is a folder, of an excluded entry; None where it is not excluded."""
+    row = connection.execute(
+        "SELECT o.path, f.name, f.reason, f.is_folder FROM files f JOIN folders o ON o.id = f.folder "
+        "WHERE f.id = ? AND f.state = 'excluded'",
+        (file,),
+    ).fetchone()
+    return None if row is None else (joined(row[0], row[1]), row[2] or "", bool(row[3]))
+
+
 def problems(connection: sqlite3.Connection, limit: int = 200) -> list[Problem]:
-    """Files that could not be read, and those that were skipped."""
+    """Files that could not be read, and those that were skipped; the names of secrets are not told."""
     rows = connection.execute(
         "SELECT o.path, f.name, f.state, f.reason FROM files f JOIN folders o ON o.id = f.folder "
-        "WHERE f.state IN ('failed', 'skipped') ORDER BY f.state, o.path, f.name LIMIT ?",
-        (limit,),
+        "WHERE f.state IN ('failed', 'skipped') "
+        "AND coalesce(f.reason, '') NOT IN (SELECT value FROM json_each(?)) "
+        "ORDER BY f.state, o.path, f.name LIMIT ?",
+        (_SECRETS, limit),
     )
     return [Problem(joined(folder, name), state, reason or "") for folder, name, state, reason in rows]

@@ -1,18 +1,21 @@
 """Whether changes of files are followed, as any process can tell.
 
 The server of the page starts the process that follows changes (the follower) and starts it again when it dies. It
-writes to `following.json`, in the node's data, which processes these are and how the last follower ended; the status,
-which another process may ask for, also looks whether they are alive. The file is there while a server follows changes:
-one of a server that was killed says so.
+writes to a file of its own in the node's data (`following-NUMBER.json`, the number of its process) which processes
+these are and how the last follower ended; the status, which another process may ask for, also looks whether they are
+alive. The file is there while a server follows changes: one of a server that was killed says so, until another starts.
+Of several servers one indexes at a time, and the others wait for it.
 """
 
+import contextlib
 import os
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from foltr.node.places import Places, private_json
+from foltr.files import write_json
+from foltr.node.places import Places
 
 _GONE = "the server of the page, which follows changes, was killed; start it again: foltr node serve"
 
@@ -25,7 +28,7 @@ class Process(msgspec.Struct, frozen=True):
 
 
 class Record(msgspec.Struct, frozen=True):
-    """What the server writes down."""
+    """State of the follower, as the server writes it."""
 
     server: Process
     follower: Process | None  # None: it died and waits for its next start
@@ -44,19 +47,34 @@ class Follower(NamedTuple):
 
 
 def write(places: Places, record: Record) -> None:
-    private_json(_file(places), msgspec.to_builtins(record))
+    """Stores the record of a server; records of servers that are gone are deleted."""
+    for file, other in _records(places):
+        if not is_alive(other.server):
+            file.unlink(missing_ok=True)
+    write_json(_file(places, record.server), msgspec.to_builtins(record), private=True)
 
 
-def remove(places: Places) -> None:
-    _file(places).unlink(missing_ok=True)
+def remove(places: Places, server: Process) -> None:
+    _file(places, server).unlink(missing_ok=True)
 
 
 def read(places: Places) -> Follower | None:
-    """None where no server follows changes."""
+    """Whether one of the servers follows changes; None where no server does."""
+    every = [_follower(record) for _, record in _records(places)]
+    return max(every, key=lambda follower: (follower.running, follower.problem != _GONE), default=None)
+
+
+def indexing_server(places: Places) -> int | None:
+    """The number of the server whose follower indexes; None where no server's does."""
     try:
-        record = msgspec.json.decode(_file(places).read_bytes(), type=Record)
-    except (OSError, msgspec.MsgspecError):
+        owner = (places.cache / "index.lock").read_text("ascii").strip()
+    except (OSError, UnicodeDecodeError):
         return None
+    followers = {str(record.follower.number): record.server for _, record in _records(places) if record.follower}
+    return followers[owner].number if owner in followers else None
+
+
+def _follower(record: Record) -> Follower:
     if not is_alive(record.server):
         return Follower(False, record.deaths, _GONE, None)
     if record.follower is not None and is_alive(record.follower):
@@ -64,6 +82,14 @@ def read(places: Places) -> Follower | None:
     if record.follower is not None:  # it died just now
         return Follower(False, record.deaths + 1, "the process that follows changes has ended", None)
     return Follower(False, record.deaths, record.problem, record.again)
+
+
+def _records(places: Places) -> list[tuple[Path, Record]]:
+    records = []
+    for file in sorted(places.data.glob("following*.json")):  # also the one file of earlier versions
+        with contextlib.suppress(OSError, msgspec.MsgspecError):
+            records.append((file, msgspec.json.decode(file.read_bytes(), type=Record)))
+    return records
 
 
 def process(number: int) -> Process:
@@ -94,5 +120,5 @@ def _system_entry(number: int) -> tuple[str, str]:
     return fields[0], fields[19]
 
 
-def _file(places: Places) -> Path:
-    return places.data / "following.json"
+def _file(places: Places, server: Process) -> Path:
+    return places.data / f"following-{server.number}.json"

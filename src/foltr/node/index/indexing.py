@@ -11,19 +11,21 @@ Only errors of the storage (a full disk, a damaged index) end a run.
 
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
 from foltr.errors import FoltrError
+from foltr.files import held
 from foltr.node.extract import Extracted, Extractor, Failure
 from foltr.node.extract import Limits as ExtractionLimits
-from foltr.node.file_version import bounded_size, bounded_time, reason_of
-from foltr.node.index import background, files, layout
-from foltr.node.index.candidates import Candidates
+from foltr.node.extract.file_version import bounded_size, bounded_time, reason_of
+from foltr.node.index import background, files, layout, moves
+from foltr.node.index.candidates import Candidates, Refused
+from foltr.node.index.moves import Move
 from foltr.node.index.rules import Rules
-from foltr.node.index.scan import scan, scan_folders
-from foltr.node.index.writing import Result, Writer, exclusive, storage_error
+from foltr.node.index.scan import exclude_away, scan, scan_folders
+from foltr.node.index.writing import Result, Writer, storage_error
 from foltr.node.places import Places, create
 from foltr.node.settings import Settings
 from foltr.text.analysis import TextAnalysis
@@ -32,30 +34,40 @@ _BATCH_DOCUMENTS, _BATCH_CHARACTERS, _BATCH_SECONDS = 512, 4_000_000, 5.0
 _MANY_FILES = 200
 _SUSPECTS = 16  # files of each worker that may have caused an error of extraction
 _SEARCHABLE_SECONDS = 15.0  # candidates follow at least so often
+_NAMES_SECONDS = 3.0  # and names, while folders are scanned
 
 
 class Progress(NamedTuple):
-    """How far indexing is."""
+    """Progress of indexing."""
 
-    phase: str  # "scan", "index", "done", or why it waits: "paused", "on battery"
+    phase: str  # "scan", "names" (all names are searchable), "index", "done", or why it waits: "paused", "on battery"
     done: int  # files
     total: int
     per_second: float
     seconds_left: float | None  # None: unknown
+    moved: tuple[Move, ...] = ()  # of the files that are followed, at the end
+
+
+def _nothing() -> Collection[str]:
+    return ()
 
 
 class Indexer:
     """The index opened for writing; see `indexer`."""
 
-    def __init__(self, places: Places, settings: Settings) -> None:
-        self.places, self.settings = places, settings
+    def __init__(self, places: Places, settings: Settings, followed: Callable[[], Collection[str]] = _nothing) -> None:
+        """`followed` returns the files whose renaming matters, and the same object while these are the same."""
+        self.places, self.settings, self._followed = places, settings, followed
+        self._looked_at: Collection[str] | None = None
         analysis = TextAnalysis(language=settings.language)
         self.folder = layout.writing_folder(places, analysis)
         self.rules = Rules(settings, places)
         self.writer: Writer = layout.open_writer(places, self.folder, analysis, max_words=settings.limits.words)
         self.candidates = Candidates(self.folder, write=True)
-        if self.candidates.is_unrelated_to(self.writer.store):  # after a power cut
-            self.candidates.rebuild(self.writer.store)
+        self.names = Candidates(self.folder, write=True, names=True)
+        for part in (self.candidates, self.names):
+            if part.is_unrelated_to(self.writer.store):  # after a power cut
+                part.rebuild(self.writer.store)
         self.extractor = Extractor(
             settings.workers,
             timeout=settings.limits.seconds,
@@ -66,6 +78,7 @@ class Indexer:
     def close(self) -> None:
         self.extractor.close()
         self.candidates.close()
+        self.names.close()
         self.writer.close()
 
     def use(self, settings: Settings) -> None:
@@ -81,13 +94,19 @@ class Indexer:
 
     def _run(self, folders: Iterable[str] | None) -> Iterator[Progress]:
         self.use(self.settings)  # the node's own folders may be others than before
-        removed = 0
+        moves.look(self.writer.connection, self._followed())
+        changed, last_update = (0, 0), time.monotonic()
         scanning = scan(self.writer, self.rules) if folders is None else scan_folders(self.writer, self.rules, folders)
         for seen in scanning:
-            removed = seen.removed
+            if seen.named > changed[1] and time.monotonic() - last_update > _NAMES_SECONDS:
+                self._update_candidates()
+                last_update = time.monotonic()
+            changed = seen.removed, seen.named
             yield Progress("scan", seen.files, seen.files, 0.0, None)
-        if removed:
+        if any(changed):
             self._update_candidates()
+            yield Progress("names", seen.files, seen.files, 0.0, None)
+        if changed[0]:
             self.writer.clean()
         yield from self.work()
 
@@ -116,7 +135,16 @@ class Indexer:
         if self.extractor.protections is not None:
             self.writer.note("confinement", str(self.extractor.protections))
         self._finish(complete=held is None)
-        yield Progress(held or "done", done, len(waiting), _rate(done, start), 0.0 if held is None else None)
+        moved = tuple(moves.moved(self.writer.connection, self.rules))
+        yield Progress(held or "done", done, len(waiting), _rate(done, start), 0.0 if held is None else None, moved)
+        moves.look(self.writer.connection, self._followed())  # with the new paths
+
+    def look_at_followed(self) -> None:
+        """Looks at the files that are followed, where these are others than before."""
+        followed = self._followed()
+        if followed is not self._looked_at:
+            moves.look(self.writer.connection, followed)
+            self._looked_at = followed
 
     def _extracted(self, paths: Sequence[str]) -> Iterator[tuple[str, Extracted | Failure]]:
         """The outcome of every file. After an unexpected error the files that may have caused it are extracted one by
@@ -146,12 +174,15 @@ class Indexer:
 
     def _update_candidates(self) -> None:
         """Brings the candidates up to date. Files with documents that cannot be added have failed."""
-        refused = self.candidates.update(self.writer.store)
+        refused = self._write_candidates()
         if refused:
             rows = [(files.of_document(self.writer.connection, number), refused[number]) for number in refused]
             results = {file.id: Result(file.id, "failed", reason, *file[2:]) for file, reason in rows}
             self.writer.write_batch(list(results.values()))
-            self.candidates.update(self.writer.store)
+            self._write_candidates()
+
+    def _write_candidates(self) -> Refused:
+        return {**self.candidates.update(self.writer.store), **self.names.update(self.writer.store)}
 
     def _finish(self, *, complete: bool) -> None:
         self._update_candidates()
@@ -162,6 +193,8 @@ class Indexer:
         """Makes what was removed vanish from the bytes of all files too."""
         self._update_candidates()
         self.candidates.rebuild(self.writer.store)
+        self.names.rebuild(self.writer.store)
+        self.writer.connection.execute("DELETE FROM followed")
         self.writer.clean()
         self.writer.connection.execute("VACUUM")
         self.writer.clean()
@@ -197,25 +230,27 @@ class _Batch:
 
 
 @contextmanager
-def indexer(places: Places, settings: Settings) -> Iterator[Indexer]:
+def indexer(
+    places: Places, settings: Settings, followed: Callable[[], Collection[str]] = _nothing
+) -> Iterator[Indexer]:
     """The one writer; an error names the process that is already indexing."""
     create(places)
-    with exclusive(places.cache / "index.lock"):
-        opened = Indexer(places, settings)
+    with held(places.cache / "index.lock", "indexing"):
+        opened = Indexer(places, settings, followed)
         try:
             yield opened
         finally:
             opened.close()
 
 
-def index(places: Places, settings: Settings) -> Iterator[Progress]:
+def index(places: Places, settings: Settings, followed: Callable[[], Collection[str]] = _nothing) -> Iterator[Progress]:
     """Brings the index up to date with the files under the roots."""
     create(places)
     held = background.hold_reason(places, settings)
     if held:
         yield Progress(held, 0, 0, 0.0, None)
         return
-    with indexer(places, settings) as opened:
+    with indexer(places, settings, followed) as opened:
         yield from opened.run()
 
 
@@ -224,6 +259,7 @@ def apply_removals(places: Places, settings: Settings) -> None:
     with indexer(places, settings) as opened:
         for _ in scan(opened.writer, opened.rules):
             pass
+        exclude_away(opened.writer, opened.rules)
         opened.forget()
         if layout.live_folder(places) != opened.folder:
             layout.publish(places, opened.folder)  # an index of an earlier version cannot be written, only deleted
@@ -234,7 +270,7 @@ def erase(places: Places) -> None:
     import shutil
 
     create(places)
-    with exclusive(places.cache / "index.lock"):
+    with held(places.cache / "index.lock", "indexing"):
         (places.cache / "index.json").unlink(missing_ok=True)
         for folder in places.cache.glob("index-*"):
             shutil.rmtree(folder)
@@ -249,10 +285,11 @@ def _result(file: files.Waiting, outcome: Extracted | Failure) -> Result:
 
 def _result_of(file: files.Waiting, outcome: Extracted | Failure) -> Result:
     if isinstance(outcome, Failure):
-        return Result(file.id, outcome.state, outcome.reason, *file[2:])
+        named = outcome.state != "waiting" and not outcome.unnamed
+        return Result(file.id, outcome.state, outcome.reason, *file[2:], named=named)
     notes = []
     if outcome.truncated or any(one.truncated for one in outcome.documents):
-        notes.append("the text is longer than the limits; its beginning is indexed")
+        notes.append(files.CUT)
     if outcome.secrets:
         notes.append(f"{outcome.secrets} messages look like secrets and were left out")
     reason = "; ".join(notes) or None

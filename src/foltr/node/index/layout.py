@@ -2,13 +2,13 @@
 
     index.json           {"live": "index-3"}
     index.lock           held by the one process that writes
-    index-3/             index.sqlite, candidates.json, candidates-7/
+    index-3/             index.sqlite, candidates.json, candidates-7/, names.json, names-2/
 
-An index is built anew only when its tables or the analysis of texts changed. The new one grows in a folder of its own;
-the old one is read (`schema` says which versions can be) and not written until the new one is complete. Then `publish`
-replaces index.json, and after that the old folder is deleted: a process that is killed, or a power cut, leaves one of
-the two live, and the next run goes on or cleans up. What was learned is not here. What must be erased does not wait:
-then the new index is published at once, as far as it is.
+An index is built anew only when the analysis of texts changed, or its tables without a script that changes them in
+place. The new one grows in a folder of its own; the old one is read (`schema` says which versions can be) and not
+written until the new one is complete. Then `publish` replaces index.json, and after that the old folder is deleted: a
+process that is killed, or a power cut, leaves one of the two live, and the next run goes on or cleans up. What was
+learned is not here. What must be erased does not wait: then the new index is published at once, as far as it is.
 """
 
 import contextlib
@@ -20,16 +20,17 @@ from typing import NamedTuple
 import msgspec
 
 from foltr.errors import StorageError
+from foltr.files import private_folder, sync_folder, write_json
 from foltr.node.index import schema
 from foltr.node.index.candidates import Candidates
 from foltr.node.index.store import Store
 from foltr.node.index.writing import Writer, fingerprint
-from foltr.node.places import Places, private_folder, private_json, synced
+from foltr.node.places import Places
 from foltr.text.analysis import TextAnalysis
 
 
 class Rebuild(NamedTuple):
-    """How far a new index is while an earlier one is searched."""
+    """Progress of a new index while an earlier one is searched."""
 
     done: int  # files that it has looked at
     total: int  # files that it knows; 0: it has not been begun
@@ -51,8 +52,8 @@ def live_folder(places: Places) -> Path | None:
 
 def publish(places: Places, folder: Path) -> None:
     """Makes a folder the live one and deletes the others."""
-    private_json(places.cache / "index.json", {"live": folder.name})
-    synced(places.cache)  # the new name is on the disk before the old folder vanishes
+    write_json(places.cache / "index.json", {"live": folder.name}, private=True)
+    sync_folder(places.cache)  # the new name is on the disk before the old folder vanishes
     _delete_others(places, folder)
 
 
@@ -65,6 +66,8 @@ def _delete_others(places: Places, folder: Path) -> None:
 def writing_folder(places: Places, analysis: TextAnalysis) -> Path:
     """The folder to write to: the live one if its tables and analysis are those of today, else the next one."""
     live = live_folder(places)
+    if live is not None:
+        _migrate(live)
     if live is not None and is_current(live, analysis):
         _delete_others(places, live)  # of a change that was taken back, or of a process that was killed
         return live
@@ -75,6 +78,15 @@ def writing_folder(places: Places, analysis: TextAnalysis) -> Path:
     if live is None:
         publish(places, following)
     return following
+
+
+def _migrate(folder: Path) -> None:
+    """Brings the tables of an earlier version up to date; what fails, such as on a damaged index, is built anew."""
+    with contextlib.suppress(StorageError), contextlib.closing(Store(folder / "index.sqlite")) as store:
+        if store.version == schema.SCHEMA or not schema.can_migrate(store.version):
+            return
+    with contextlib.suppress(sqlite3.Error):
+        schema.migrate(folder / "index.sqlite")
 
 
 def is_current(folder: Path, analysis: TextAnalysis) -> bool:
@@ -89,8 +101,10 @@ def _is_of_today(store: Store, analysis: TextAnalysis) -> bool:
 
 
 def rebuilding(places: Places, live: Store, analysis: TextAnalysis) -> Rebuild | None:
-    """How far the successor of the live index is; None where the live one has the tables and analysis of today."""
-    if _is_of_today(live, analysis):
+    """Progress of the successor of the live index; None where the live one has the analysis of today, and tables that
+    are those of today or become so in place."""
+    same_analysis = live.meta("fingerprint", "") == fingerprint(analysis)
+    if same_analysis and schema.can_migrate(live.version):
         return None
     path = _following(places, live.path.parent) / "index.sqlite"
     with contextlib.suppress(StorageError), contextlib.closing(Store(path)) as new:
@@ -117,10 +131,12 @@ def last_number(folder: Path) -> int:
 
 
 class Reader:
-    """The live index for searching: `store` and `candidates`, which `refresh` replaces when another one is live."""
+    """The live index for searching: `store`, `candidates` and `names` (candidates of which only the name is known),
+    which `refresh` replaces when another one is live."""
 
     store: Store
     candidates: Candidates
+    names: Candidates
 
     def __init__(self, places: Places) -> None:
         self._places = places
@@ -128,12 +144,12 @@ class Reader:
         self.refresh()
 
     def refresh(self) -> "Reader":
-        """To be called before a search: a look at one small file."""
+        """Switches to the live index where it was replaced; to be called before a search. Reads one small file."""
         folder = self._live()
         if folder != self._folder:
-            store, candidates = self._opened(folder)
+            store, candidates, names = self._opened(folder)
             self.close()
-            self.store, self.candidates, self._folder = store, candidates, store.path.parent
+            self.store, self.candidates, self.names, self._folder = store, candidates, names, store.path.parent
         return self
 
     def _live(self) -> Path:
@@ -142,11 +158,11 @@ class Reader:
             raise StorageError(f"{self._places.cache}: there is no index yet; run `foltr node index`")
         return folder
 
-    def _opened(self, folder: Path) -> tuple[Store, Candidates]:
-        """An index that was replaced and deleted before it could be opened: the one that is live now."""
+    def _opened(self, folder: Path) -> tuple[Store, Candidates, Candidates]:
+        """Opens an index; where it was replaced and deleted meanwhile, the one that is live now."""
         while True:
             try:
-                return Store(folder / "index.sqlite"), Candidates(folder)
+                return Store(folder / "index.sqlite"), Candidates(folder), Candidates(folder, names=True)
             except StorageError:
                 if (now := self._live()) == folder:
                     raise
@@ -156,6 +172,7 @@ class Reader:
         if self._folder is not None:
             self.store.close()
             self.candidates.close()
+            self.names.close()
             self._folder = None
 
 

@@ -1,4 +1,4 @@
-"""What is not indexed, and which rule says so.
+"""Rules that decide what is not indexed, each with its reason.
 
 The node's own folders (settings, log, keys of the page, the index) are excluded whatever the settings say, by whatever
 path they are reached, and also where a root is one of them or lies in one. Then three sources, in this order:
@@ -7,8 +7,8 @@ path they are reached, and also where a root is one of them or lies in one. Then
 3. `.gitignore` and `.foltrignore` files, each for its folder and what is below. They come with other people's files,
    so they can exclude more, and never include what the first two exclude: a secret stays one.
 
-An excluded folder is not entered. A root is what somebody asked for: only the rules about secrets look at the folders
-above it.
+An excluded folder is not entered. The person chose the roots, so only the rules about secrets apply to the folders
+above them.
 """
 
 import fnmatch
@@ -33,10 +33,12 @@ GROUPS: dict[str, str] = {
     "secrets": """
         .ssh/ .gnupg/ .password-store/ .aws/ .azure/ .kube/ .docker/ keyrings/ .pki/ .local-keychains/
         .env* *.pem *.key *.kdbx *.kdb *.psafe3 *.p12 *.pfx *.p8 *.ppk *.jks *.keystore *.keychain *.keychain-db
-        *.ovpn *.agilekeychain/ *.opvault/ .1password/ id_* .netrc _netrc .authinfo* .pgpass .my.cnf .git-credentials
-        .htpasswd .npmrc .pypirc .dockercfg .vault-token .s3cfg .boto .cargo-credentials credentials
+        *.ovpn *.agilekeychain/ *.opvault/ .1password/ id_rsa id_dsa id_ecdsa id_ecdsa_sk id_ed25519 id_ed25519_sk
+        id_xmss id_rsa.* id_dsa.* id_ecdsa.* id_ed25519.* .netrc _netrc .authinfo* .pgpass .my.cnf .git-credentials
+        .htpasswd .npmrc .pypirc .dockercfg .vault-token .s3cfg .boto .cargo-credentials
         credentials.json client_secret*.json service-account*.json secring.* private-keys-v1.d/ wallet.dat *.wallet
-        *.keyring shadow shadow- gshadow .*_history .lesshst .viminfo .iceauthority .xauthority
+        *.keyring .*_history .lesshst .viminfo .iceauthority .xauthority
+        key3.db key4.db cert8.db cert9.db logins.json logins-backup.json signons.sqlite cookies.sqlite
     """,
     "browser profiles": """
         .mozilla/ google-chrome*/ bravesoftware/ microsoft-edge*/ .librewolf/ .waterfox/ .tor-browser/
@@ -53,16 +55,6 @@ GROUPS: dict[str, str] = {
         *.gcda *.gcno
     """,
     "virtual environments": ".venv/ .virtualenv/ .virtualenvs/ .conda/ conda-meta/ .direnv/",
-    "binaries": """
-        *.exe *.dll *.so *.so.* *.dylib *.bin *.msi *.deb *.rpm *.apk *.appimage *.iso *.img *.dmg *.vmdk *.qcow2 *.vdi
-        *.jar *.war *.wasm *.node *.pyd *.whl *.egg
-        *.zip *.tar *.tgz *.tbz2 *.txz *.tar.gz *.tar.bz2 *.tar.xz *.tar.zst *.bz2 *.xz *.zst *.7z *.rar *.lz4 *.cab
-        *.png *.jpg *.jpeg *.gif *.bmp *.tif *.tiff *.webp *.ico *.heic *.avif *.psd *.xcf *.raw *.cr2 *.nef *.eps
-        *.mp3 *.flac *.ogg *.oga *.opus *.wav *.m4a *.aac *.wma *.mid *.mp4 *.mkv *.avi *.mov *.webm *.wmv *.m4v *.mpg
-        *.mpeg *.ogv *.ttf *.otf *.woff *.woff2 *.eot *.pfb *.db *.sqlite *.sqlite3 *.sqlite-wal *.mdb *.npy *.npz
-        *.h5 *.hdf5 *.parquet *.feather *.arrow *.pkl *.pickle *.pt *.pth *.onnx *.safetensors *.gguf *.tflite *.mo
-        *.nbi *.nbc *.swf *.blend *.stl *.fbx *.glb
-    """,
     "hidden folders": ".*/",
 }
 # names that also are ordinary folders: excluded where such a file stands beside them
@@ -80,6 +72,15 @@ _INSIDE = {
     "Login Data": "browser profiles",
     "CACHEDIR.TAG": "caches",
 }
+_MAIL_FOLDERS = ("Mail", "ImapMail")  # in a profile of Thunderbird, which also has a key4.db
+BINARIES = "binaries"  # in `allow`: files are read whatever their endings promise
+_KEY_WORDS = 8  # of a file *.key that is no key
+
+
+class _Glob(NamedTuple):
+    group: str
+    pattern: str
+    regex: re.Pattern[str]
 
 
 class Table(NamedTuple):
@@ -88,7 +89,7 @@ class Table(NamedTuple):
     names: dict[str, str]  # name -> group
     endings: dict[str, str]
     others: re.Pattern[str]  # all other patterns
-    groups: tuple[tuple[str, re.Pattern[str]], ...]  # the same by group
+    globs: tuple[_Glob, ...]  # the same one by one
 
     def match(self, name: str) -> str | None:
         """Group and pattern that match a name in lower case; the first group wins."""
@@ -98,9 +99,9 @@ class Table(NamedTuple):
         dot = name.rfind(".")
         ending = self.endings.get(name[dot:]) if dot >= 0 else None
         if self.others.fullmatch(name):
-            group = next(group for group, regex in self.groups if regex.fullmatch(name))
-            if ending is None or _ORDER[group] <= _ORDER[ending]:
-                return f"{group}: {name}"
+            glob = next(glob for glob in self.globs if glob.regex.fullmatch(name))
+            if ending is None or _ORDER[glob.group] <= _ORDER[ending]:
+                return f"{glob.group}: {glob.pattern}"
         return None if ending is None else f"{ending}: *{name[dot:]}"
 
 
@@ -123,6 +124,7 @@ class Rules:
         self._inside = {file: group for file, group in _INSIDE.items() if group not in switched_off}
         self._beside = {} if "build output" in switched_off else _BESIDE
         self._deliveries = "caches" not in switched_off
+        self.reads_binaries = BINARIES in settings.allow
 
     def enter(self, root: str) -> "FolderRules":
         """The rules at a root."""
@@ -133,8 +135,8 @@ class Rules:
         return (status.st_dev, status.st_ino) in self._own
 
     def root_verdict(self, root: str) -> str | None:
-        """A root inside of a secret folder is refused, also through a link: `allow` in the settings is the way. For
-        one inside of the node's own folders there is none."""
+        """Why a root is refused; None: it is not. A root inside a secret folder, also through a link, needs `allow` in
+        the settings; one inside the node's own folders is always refused."""
         if self._own and self._is_inside_own(root):
             return OWN
         for name in filter(None, [*root.split("/"), *os.path.realpath(root).split("/")]):
@@ -186,6 +188,17 @@ class Rules:
         return None
 
 
+def allowing(path: str, root: str, *, is_folder: bool) -> str:
+    """An entry of `allow` that fits one path below a root."""
+    below = re.sub(r"([\\*?\[\] ])", r"\\\1", path[len(root.rstrip("/")) :])
+    return below + "/" * is_folder
+
+
+def is_default(reason: str) -> bool:
+    """Whether a verdict is one of a default rule, which `allow` switches off."""
+    return reason.partition(": ")[0] in GROUPS
+
+
 def innermost_root(roots: Iterable[str], path: str) -> str | None:
     """The innermost root that is a path or above it."""
     above = [root for root in roots if path == root or path.startswith(root.rstrip("/") + "/")]
@@ -205,7 +218,7 @@ class FolderRules(NamedTuple):
         return self._replace(folder=f"{self.folder}/{name}", below_root=inner)
 
     def with_ignore_files(self, names: Collection[str]) -> "FolderRules":
-        """The same with the ignore files of this folder."""
+        """These rules together with the ignore files of this folder."""
         found = tuple(
             (f"{self.folder}/{name}", self.below_root, ignore.read(content))
             for name in IGNORE_FILES
@@ -223,21 +236,28 @@ class FolderRules(NamedTuple):
         allowed = rules._allow.decide(path, is_folder=is_folder)
         if allowed is None or allowed.negated:
             found = rules.default(name, is_folder=is_folder, beside=beside)
-            if found:
+            if found and not (found == _KEYS and _is_no_key(f"{self.folder}/{name}")):
                 return found
             if is_folder and f"{self.folder}/{name}" in _SYSTEM:
                 return f"system folder: {self.folder}/{name}"
         return self._by_ignore_file(path, is_folder=is_folder)
 
     def verdict_inside(self) -> str | None:
-        """Why this folder is excluded for what is in it; a root is not."""
+        """Why this folder is excluded because of a file in it; None: it is not. A root never is."""
         if not self.below_root:
             return None
         for file, group in self.rules._inside.items():
             if os.path.lexists(f"{self.folder}/{file}"):
                 allowed = self.rules._allow.decide(self.below_root, is_folder=True)
-                return f"{group}: a folder with {file}" if allowed is None or allowed.negated else None
+                if allowed is not None and not allowed.negated:
+                    return None
+                return f"{group}: a folder with {file}{self._how_to_add()}"
         return None
+
+    def _how_to_add(self) -> str:
+        """A profile of a mail program is added on purpose: it holds the person's mail, and the keys stay out."""
+        is_mail = any(os.path.isdir(f"{self.folder}/{folder}") for folder in _MAIL_FOLDERS)  # noqa: PTH112
+        return "; it holds mail: add this folder itself to search it" if is_mail else ""
 
     def _by_ignore_file(self, path: str, *, is_folder: bool) -> str | None:
         for file, base, patterns in reversed(self.ignore_files):  # the innermost file decides
@@ -263,8 +283,20 @@ def _table(groups: tuple[str, ...], *, folders: bool) -> Table:
                 endings.setdefault(plain[1:], group)
             else:
                 others.setdefault(group, []).append(plain)
-    every = [pattern for some in others.values() for pattern in some]
-    return Table(names, endings, _any_of(every), tuple((group, _any_of(some)) for group, some in others.items()))
+    globs = tuple(_Glob(group, glob, _any_of([glob])) for group, some in others.items() for glob in some)
+    return Table(names, endings, _any_of([glob.pattern for glob in globs]), globs)
+
+
+_KEYS = "secrets: *.key"
+
+
+def _is_no_key(path: str) -> bool:
+    """Whether a file *.key is a presentation (Keynote, a zip file) or prose: keys have no words."""
+    head = _read(path, most=4096)
+    if head is None or b"PRIVATE KEY" in head:
+        return False
+    words = re.findall(rb"(?<!\S)[A-Za-z]{2,12}(?!\S)", head)
+    return head.startswith(b"PK\3\4") or (b"\0" not in head and len(words) >= _KEY_WORDS)
 
 
 def _is_glob(pattern: str) -> bool:
@@ -289,8 +321,8 @@ def _status(path: str) -> os.stat_result | None:
         return None
 
 
-def _read(path: str) -> bytes | None:
-    """An ignore file; a link, a pipe or a device in its place is none."""
+def _read(path: str, most: int = 1 << 18) -> bytes | None:
+    """The beginning of a file, such as an ignore file; None for a link, a pipe or a device in its place."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -298,4 +330,4 @@ def _read(path: str) -> bytes | None:
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return None
-        return file.read(1 << 18)
+        return file.read(most)

@@ -16,24 +16,28 @@ from pathlib import Path
 from typing import NamedTuple
 
 from foltr.errors import StorageError
-from foltr.node.file_version import file_version, reason_of, reason_text, signed
+from foltr.node.extract.file_version import file_version, reason_of, reason_text
 from foltr.node.index import files
+from foltr.node.index.away import away, store_device
 from foltr.node.index.entries import Seen, entries_of, failed, judged
 from foltr.node.index.rules import FolderRules, Rules
+from foltr.node.index.store import joined
 from foltr.node.index.writing import Result, Writer
 
 _PASSING = ("no permission", "vanished")  # errors that another time may not occur
 _AT_ONCE = 2000  # changed rows of one transaction
+_MANY = 200  # new files: their names are searchable before their texts are read; fewer are read soon enough
 _LASTING = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 class Scanned(NamedTuple):
-    """What a scan has seen so far."""
+    """Counts of a scan so far."""
 
     folders: int
     files: int
     waiting: int  # new or changed
     removed: int
+    named: int = 0  # that became searchable by their names
 
 
 class _Pending:
@@ -55,7 +59,7 @@ def scan(writer: Writer, rules: Rules) -> Iterator[Scanned]:
 
 
 def scan_folders(writer: Writer, rules: Rules, folders: Iterable[str]) -> Iterator[Scanned]:
-    """The same for some folders below the roots: their entries, and all that is below folders that are new."""
+    """Scans some folders below the roots: their entries, and all that is below folders that are new."""
     yield from _Scan(writer, rules).run_shallow(folders)
 
 
@@ -66,7 +70,7 @@ class _Scan:
         self._pending = _Pending()
         self._visited: set[int] = set()
         self._unlisted: list[bytes] = []  # folders whose content is unknown: what was below them stays
-        self._folders = self._files = self._waiting = self._removed = 0
+        self._folders = self._files = self._waiting = self._removed = self._named = 0
 
     def run(self) -> Iterator[Scanned]:
         for root, number in files.roots(self._connection).items():
@@ -90,7 +94,7 @@ class _Scan:
             if root is None or root not in known:
                 continue
             if folder == root or not self._is_entered(folder, known[root]):
-                if folder == root and _root_problem(self._connection, known[root], root) is None:
+                if folder == root and _why_unscanned(self._connection, known[root], root) is None:
                     yield from self._walk(root, known[root], self._rules.enter(root), deep=False)
                 continue
             try:
@@ -111,11 +115,11 @@ class _Scan:
 
     def _root(self, root: str, number: int) -> Iterator[Scanned]:
         connection, excluded = self._connection, self._rules.root_verdict(root)
-        problem = excluded or _root_problem(connection, number, root)
-        _set_root(connection, number, ("excluded" if excluded else "failed") if problem else "indexed", problem)
+        unscanned = _Unscanned("excluded", excluded) if excluded else _why_unscanned(connection, number, root)
+        _set_root(connection, number, *(unscanned or ("indexed", None)))
         if excluded:
             _remove_all(self._writer, number)
-        if problem:
+        if unscanned:
             return
         if not stat.S_ISDIR(Path(root).stat().st_mode):
             self._single_file(root, number)
@@ -128,7 +132,7 @@ class _Scan:
         """A root that is a file: the row of its folder holds this file only."""
         folder, _, name = path.rpartition("/")
         number = files.add_folder(self._connection, folder or "/", root)
-        seen = Seen(os.fsencode(name), False, *file_version(Path(path).stat()), "waiting", None)
+        seen = Seen(os.fsencode(name), False, *file_version(Path(path).stat()), "waiting", None, named=True)
         self._compare(number, {seen.name: seen}, keep_others=True)
         self._flush()
 
@@ -187,8 +191,8 @@ class _Scan:
                 self._waiting += entry.state == "waiting"
             elif entry.state == "waiting":
                 self._compare_file(row, entry)
-            elif (row.state, row.reason) != (entry.state, entry.reason):
-                pending.replaced.append(Result(row.id, entry.state, entry.reason, *entry[2:5]))
+            elif (row.state, row.reason) != (entry.state, entry.reason) or (entry.named and _differs(row, entry)):
+                pending.replaced.append(Result(row.id, entry.state, entry.reason, *entry[2:5], named=entry.named))
                 self._removed += 1
         if not keep_others:
             gone = [row.id for name, row in known.items() if name not in seen]
@@ -198,7 +202,7 @@ class _Scan:
     def _compare_file(self, row: files.File, entry: Seen) -> None:
         """The documents of a changed file are shown until it has been read again."""
         may_work_now = row.state == "failed" and (row.reason or "").startswith(_PASSING)
-        if (row.size, row.mtime_ns, row.inode) != entry[2:5] or row.state == "excluded" or may_work_now:
+        if _differs(row, entry) or row.state == "excluded" or may_work_now:
             self._pending.waiting.append((entry.size, entry.mtime_ns, entry.inode, row.id))
         elif row.state != "waiting":
             return
@@ -212,7 +216,7 @@ class _Scan:
             self._add_failed_folder(here, root, reason_text(f"cannot be listed: {problem.strerror}"))
 
     def _fail_folder(self, here: FolderRules, root: int, reason: str) -> None:
-        """After an unexpected error: what was below the folder stays."""
+        """Records an unexpected error of a folder; what was indexed below it stays."""
         self._unlisted.append(os.fsencode(here.folder))
         if here.below_root:
             self._add_failed_folder(here, root, reason)
@@ -273,11 +277,18 @@ class _Scan:
 
     def _store(self, added: list[tuple[int, Seen]], waiting: list[tuple[int, int, int, int]]) -> None:
         with self._writer.transaction() as connection:
-            _insert(connection, added)
+            numbers = _insert(connection, added)
+            named = [
+                number
+                for number, (_, entry) in zip(numbers, added, strict=True)
+                if entry.named and (entry.state != "waiting" or len(added) > _MANY)
+            ]
+            self._writer.add_names(named)
             connection.executemany(
                 "UPDATE files SET size = ?, mtime_ns = ?, inode = ?, state = 'waiting', reason = NULL WHERE id = ?",
                 waiting,
             )
+        self._named += len(named)
 
     def _store_one(self, added: list[tuple[int, Seen]], waiting: list[tuple[int, int, int, int]]) -> None:
         try:
@@ -290,13 +301,28 @@ class _Scan:
             self._writer.write([Result(file, "failed", reason, 0, 0, 0) for *_, file in waiting])
 
     def _progress(self) -> Scanned:
-        return Scanned(self._folders, self._files, self._waiting, self._removed)
+        return Scanned(self._folders, self._files, self._waiting, self._removed, self._named)
 
 
 def remove_root(writer: Writer, number: int) -> None:
     """Removes a root with all its documents, files and folders."""
     _remove_all(writer, number)
     writer.connection.execute("DELETE FROM roots WHERE id = ?", (number,))
+
+
+def exclude_away(writer: Writer, rules: Rules) -> None:
+    """Removes the documents of roots that are away which the rules exclude by their path; a scan does not see them."""
+    for root, number in files.roots(writer.connection).items():
+        if away(writer.connection, root) is None:
+            continue
+        rows = writer.connection.execute(
+            "SELECT f.id, o.path, f.name, f.size, f.mtime_ns, f.inode FROM files f JOIN folders o ON o.id = f.folder "
+            "WHERE o.root = ? AND f.state != 'excluded'", (number,),
+        ).fetchall()  # fmt: skip
+        judged_rows = [(row, rules.verdict(joined(row[1], row[2]))) for row in rows]
+        excluded = [Result(row[0], "excluded", verdict, *row[3:]) for row, verdict in judged_rows if verdict]
+        for start in range(0, len(excluded), _AT_ONCE):
+            writer.write_batch(excluded[start : start + _AT_ONCE])
 
 
 def _remove_all(writer: Writer, root: int) -> None:
@@ -308,12 +334,20 @@ def _remove_all(writer: Writer, root: int) -> None:
     connection.execute("DELETE FROM folders WHERE root = ?", (root,))
 
 
-def _insert(connection: sqlite3.Connection, added: list[tuple[int, Seen]]) -> None:
+def _insert(connection: sqlite3.Connection, added: list[tuple[int, Seen]]) -> list[int]:
+    """Stores new entries and returns their numbers, which rise."""
+    last = connection.execute("SELECT coalesce(max(id), 0) FROM files").fetchone()[0]
     connection.executemany(
         "INSERT INTO files (folder, name, is_folder, size, mtime_ns, inode, state, reason) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        [(folder, *entry) for folder, entry in added],
+        [(folder, *entry[:7]) for folder, entry in added],
     )
+    return [number for (number,) in connection.execute("SELECT id FROM files WHERE id > ? ORDER BY id", (last,))]
+
+
+def _differs(row: files.File, entry: Seen) -> bool:
+    """Whether a file is another version than its row."""
+    return (row.size, row.mtime_ns, row.inode) != entry[2:5]
 
 
 def _set_root(connection: sqlite3.Connection, number: int, state: str, reason: str | None) -> None:
@@ -331,17 +365,22 @@ def _rules_at(rules: Rules, root: str, folder: str) -> FolderRules:
     return here
 
 
-def _root_problem(connection: sqlite3.Connection, number: int, root: str) -> str | None:
-    """Why a root cannot be scanned. An empty folder where there were files, on another device: it is not mounted."""
+class _Unscanned(NamedTuple):
+    """Why a root is not scanned."""
+
+    state: str
+    reason: str
+
+
+def _why_unscanned(connection: sqlite3.Connection, number: int, root: str) -> _Unscanned | None:
+    """Why a root cannot be scanned; its documents stay. None: it is there, and its device is stored."""
+    reason = away(connection, root)
+    if reason:
+        return _Unscanned("away", reason)
     try:
-        device = signed(Path(root).stat().st_dev)
-        is_empty = stat.S_ISDIR(Path(root).stat().st_mode) and not os.listdir(root)  # noqa: PTH208
+        os.listdir(root) if Path(root).is_dir() else Path(root).stat()  # noqa: PTH208
+        with contextlib.suppress(sqlite3.Error):
+            store_device(connection, number, root)
     except OSError as problem:
-        return f"cannot be read: {problem.strerror}"
-    key = f"device {number}"
-    stored = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-    if stored is not None and stored[0] != device and is_empty:
-        return "empty, and on another device than before: not mounted?"
-    with contextlib.suppress(sqlite3.Error):
-        connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, device))
+        return _Unscanned("failed", f"cannot be read: {problem.strerror}")
     return None

@@ -4,12 +4,14 @@ SQLite is the truth about files and documents. Word sequences and the text for s
 so that reading titles and states does not walk over their pages. Document, word and stem numbers are never used twice:
 a number that a reader still holds can miss, but never mean something else.
 
-A change of the schema has the index built anew, and the old one serves meanwhile: readers also take the tables of
-earlier versions from OLDEST_READABLE on, as long as they have the columns of today. Whoever raises SCHEMA does one of
-three things. Where columns were only added for writers, or meanings changed that a reader does not see: nothing. Where
-tables or columns were renamed, divided or added for readers: a script in VIEWS, which shows the old tables as today's
-(temporary views, which go before tables of the same name; they may call functions that `_older_views` registers, such
-as a decoder of old contents). Where that is not possible: raise OLDEST_READABLE; searching waits for the new index.
+An index of an earlier version is changed in place where MIGRATIONS has a script for it, by the next process that writes
+it: documents of a disk that is away cannot be read again. Otherwise the index is built anew, and the old one serves
+meanwhile: readers also take the tables of earlier versions from OLDEST_READABLE on, as long as they have the columns of
+today. Whoever raises SCHEMA writes a script, and does one of three things for readers. Where columns were only added
+for writers, or meanings changed that a reader does not see: nothing. Where tables or columns were renamed, divided or
+added for readers: a script in VIEWS, which shows the old tables as today's (temporary views, which go before tables of
+the same name; they may call functions that `_older_views` registers, such as a decoder of old contents). Where that is
+not possible: raise OLDEST_READABLE; searching waits for the new index.
 """
 
 import contextlib
@@ -17,13 +19,26 @@ import sqlite3
 from pathlib import Path
 
 from foltr.errors import StorageError
-from foltr.node.places import private_file
+from foltr.files import private_file
 from foltr.text.fields import FIELDS
 
 APPLICATION_ID = 0x666F6C74  # "folt"
-SCHEMA = 3  # raised with every change of the tables below or of what stands in them
+SCHEMA = 4  # raised with every change of the tables below or of what stands in them
 OLDEST_READABLE = 3  # earlier versions were never published
-VIEWS: dict[int, str] = {}  # version -> statements that show its tables as those of today
+VIEWS: dict[int, str] = {  # version -> statements that show its tables as those of today
+    3: "CREATE TEMP VIEW documents AS SELECT *, 1 AS has_text FROM main.documents;",  # files without a text had no row
+}
+_NAMES = """
+ALTER TABLE documents ADD COLUMN has_text INTEGER NOT NULL DEFAULT 1;
+INSERT INTO sums VALUES ('names', 0, 0);
+"""
+_FOLLOWED = """
+CREATE TABLE followed (
+    path BLOB PRIMARY KEY, device INTEGER, inode INTEGER, size INTEGER, mtime_ns INTEGER, digest BLOB, text BLOB,
+    seen INTEGER
+) WITHOUT ROWID;
+"""
+MIGRATIONS = {3: _NAMES + _FOLLOWED}  # version -> statements that make its tables those of the version behind it
 READ_TABLES = (
     "meta",
     "roots",
@@ -71,7 +86,8 @@ CREATE TABLE documents (
     date REAL NOT NULL,
     sender TEXT NOT NULL,
     recipients TEXT NOT NULL,
-    generation INTEGER NOT NULL
+    generation INTEGER NOT NULL,
+    has_text INTEGER NOT NULL
 );
 CREATE INDEX documents_of_file ON documents (file);
 CREATE INDEX documents_of_generation ON documents (generation);
@@ -82,8 +98,9 @@ CREATE TABLE stems (stem TEXT PRIMARY KEY, id INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE changes (id INTEGER PRIMARY KEY AUTOINCREMENT, content BLOB NOT NULL);
 CREATE TABLE sums (field TEXT PRIMARY KEY, length INTEGER NOT NULL, documents INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE removed (document INTEGER PRIMARY KEY, generation INTEGER NOT NULL);
+{_FOLLOWED}
 INSERT INTO meta VALUES ('generation', 0), ('vocabulary', 0);
-INSERT INTO sums VALUES ('', 0, 0), {", ".join(f"('{field}', 0, 0)" for field in FIELDS)};
+INSERT INTO sums VALUES ('', 0, 0), ('names', 0, 0), {", ".join(f"('{field}', 0, 0)" for field in FIELDS)};
 """  # noqa: S608
 
 
@@ -121,6 +138,18 @@ def _configure(connection: sqlite3.Connection, *, write: bool) -> None:
     if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
         stamp = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA};"
         connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} {stamp} COMMIT;")
+
+
+def migrate(path: Path) -> None:
+    """Changes the tables of an earlier version to those of today where there are scripts; each step all or nothing."""
+    with contextlib.suppress(StorageError), contextlib.closing(connect(path, write=True)) as connection:
+        while (found := version(connection)) in MIGRATIONS and found < SCHEMA:
+            connection.executescript(f"BEGIN IMMEDIATE; {MIGRATIONS[found]} PRAGMA user_version = {found + 1}; COMMIT;")
+
+
+def can_migrate(found: int) -> bool:
+    """Whether tables of a version become those of today by scripts."""
+    return all(step in MIGRATIONS for step in range(found, SCHEMA))
 
 
 def _older_views(connection: sqlite3.Connection) -> None:

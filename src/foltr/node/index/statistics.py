@@ -5,17 +5,18 @@ and field, occurrences, documents per word), in the transaction that writes the 
 of the records; from time to time they are replaced by their sum. A batch thus writes what it touched and nothing else,
 and a reader in another process reads the records that it has not yet seen.
 
-`recount` computes the same from the word sequences alone: the test of all of this.
+Documents of which only the name is known count in `names` and `uses` alone: pictures beside the texts must not change
+what is rare, nor how long a text usually is.
+
+A test computes them a second time, from the word sequences alone.
 """
 
 import sqlite3
 import zlib
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
-from foltr.node.index import sequences
 from foltr.text.fields import FIELDS
 from foltr.types import Array
 
@@ -25,7 +26,7 @@ HEAD_FIELDS = [FIELDS.index("title"), FIELDS.index("name")]
 
 
 class Change(NamedTuple):
-    """What a batch changed; also the sum of several. Counts are signed."""
+    """Changes by a batch; also the sum of several. Counts are signed."""
 
     stems: Array  # [s] int32 rising
     document_frequency: Array  # [s] int32
@@ -33,7 +34,8 @@ class Change(NamedTuple):
     collection_frequency: Array  # [s] int32
     words: Array  # [w] int32 rising
     stem_of: Array  # [w] int32
-    uses: Array  # [w] int32 documents with the word
+    uses: Array  # [w] int32 documents with the word, also those without a text
+    names: Array  # [s] int32 documents without a text that have the stem
 
 
 class Sequence(NamedTuple):
@@ -42,6 +44,7 @@ class Sequence(NamedTuple):
     words: Array  # [total] int32
     lengths: Array  # [fields]
     sign: int
+    has_text: bool = True  # False: only its name is known
 
 
 def change(batch: list[Sequence], stem_of: Array) -> Change:
@@ -51,6 +54,7 @@ def change(batch: list[Sequence], stem_of: Array) -> Change:
     field = np.concatenate([np.repeat(np.arange(_FIELDS), one.lengths) for one in batch])
     words = np.concatenate([one.words for one in batch]).astype(np.int64)
     signs = np.array([one.sign for one in batch])
+    of_texts = signs * np.array([one.has_text for one in batch])
     span = int(words.max(initial=0)) + 1
     keys, counts = np.unique((document * span + words) * _FIELDS + field, return_counts=True)
     pair, field = np.divmod(keys, _FIELDS)
@@ -58,29 +62,32 @@ def change(batch: list[Sequence], stem_of: Array) -> Change:
     stems, sign = stem_of[words].astype(np.int64), signs[document]
     first = np.diff(pair, prepend=-1) != 0
     used_words, uses = _sums(words[first], sign[first])
-    frequencies = _by_stem(document, stems, field, counts * sign, signs)
-    return Change(*frequencies, used_words, stem_of[used_words], uses)
+    counted = _by_stem(document, stems, field, counts * of_texts[document], of_texts, signs - of_texts)
+    return Change(*counted[:4], used_words, stem_of[used_words], uses, counted[4])
 
 
 def _by_stem(
-    document: Array, stems: Array, field: Array, occurrences: Array, signs: Array
-) -> tuple[Array, Array, Array, Array]:
-    """Stems with documents, documents per field and occurrences."""
+    document: Array, stems: Array, field: Array, occurrences: Array, of_texts: Array, of_names: Array
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Stems with documents, documents per field, occurrences, and documents without a text."""
     span = int(stems.max(initial=0)) + 1
     pair, fields = np.divmod(np.unique((document * span + stems) * _FIELDS + field), _FIELDS)
     documents, of_pair = np.divmod(pair, span)
     first = np.diff(pair, prepend=-1) != 0
     distinct, place = np.unique(of_pair, return_inverse=True)
-    sign = signs[documents]
+    sign = of_texts[documents]
     document_frequency = np.bincount(place[first], sign[first], len(distinct))
+    names = np.bincount(place[first], of_names[documents][first], len(distinct))
     field_frequency = np.bincount(place * _FIELDS + fields, sign, len(distinct) * _FIELDS).reshape(-1, _FIELDS)
     collection_frequency = np.bincount(np.searchsorted(distinct, stems), occurrences, len(distinct))
     changed = (field_frequency != 0).any(axis=1) | (document_frequency != 0) | (collection_frequency != 0)
+    changed |= names != 0
     return (
         distinct[changed].astype(np.int32),
         document_frequency[changed].astype(np.int32),
         field_frequency[changed].astype(np.int32),
         collection_frequency[changed].astype(np.int32),
+        names[changed].astype(np.int32),
     )
 
 
@@ -101,8 +108,10 @@ def _decode(content: bytes) -> Change:
     s, w = (int(n) for n in np.frombuffer(content, "<u4", 2))
     values = np.frombuffer(zlib.decompress(memoryview(content)[8:]), "<i4")
     sizes = [s, s, s * _FIELDS, s, w, w, w]
-    stems, df, ff, cf, words, stem_of, uses = np.split(values, np.cumsum(sizes)[:-1])
-    return Change(stems, df, ff.reshape(-1, _FIELDS), cf, words, stem_of, uses)
+    stems, df, ff, cf, words, stem_of, uses, names = np.split(values, np.cumsum(sizes))
+    if not len(names):  # of version 3, whose documents all have a text
+        names = np.zeros(s, np.int32)
+    return Change(stems, df, ff.reshape(-1, _FIELDS), cf, words, stem_of, uses, names)
 
 
 class FieldFrequency:
@@ -170,6 +179,7 @@ class Statistics:
         self.field_frequency = FieldFrequency()
         self.field_frequency.reserve(stop)
         self.collection_frequency = np.zeros(stop, np.int32)  # [stems]
+        self.names = np.zeros(stop, np.int32)  # [stems]
         self.stem_of = np.arange(stop, dtype=np.int32)  # [words] -1: no document has the word
         self.uses = np.zeros(stop, np.int32)  # [words]
         self._first = self._last = 0  # records that are in the sums
@@ -193,6 +203,7 @@ class Statistics:
         self.document_frequency[one.stems] += one.document_frequency
         self.field_frequency.add(one.stems, one.field_frequency)
         self.collection_frequency[one.stems] += one.collection_frequency
+        self.names[one.stems] += one.names
         self.uses[one.words] += one.uses
         in_use = (self.uses[one.words] > 0) | (one.words < self._stop_count)
         self.stem_of[one.words] = np.where(in_use, one.stem_of, -1)
@@ -204,6 +215,7 @@ class Statistics:
             self.document_frequency = np.pad(self.document_frequency, (0, more))
             self.field_frequency.reserve(len(self.document_frequency))
             self.collection_frequency = np.pad(self.collection_frequency, (0, more))
+            self.names = np.pad(self.names, (0, more))
         if words > len(self.uses):
             self._by_stem = None
             more = max(words * 9 // 8, 1024) - len(self.uses)
@@ -222,11 +234,14 @@ class Statistics:
 
     def total(self) -> Change:
         """Everything as one record."""
-        stems, words = np.flatnonzero(self.document_frequency), np.flatnonzero(self.uses)
+        stems, words = np.flatnonzero(self.in_use()), np.flatnonzero(self.uses)
         frequencies = (self.document_frequency[stems], self.field_frequency[stems], self.collection_frequency[stems])
-        return Change(
-            stems.astype(np.int32), *frequencies, words.astype(np.int32), self.stem_of[words], self.uses[words]
-        )
+        of_words = (words.astype(np.int32), self.stem_of[words], self.uses[words])
+        return Change(stems.astype(np.int32), *frequencies, *of_words, self.names[stems])
+
+    def in_use(self, stems: Array | slice = slice(None)) -> Array:
+        """[m] bool: whether some document has each of these stems."""
+        return (self.document_frequency[stems] > 0) | (self.names[stems] > 0)
 
     def in_heads(self, stems: Array) -> Array:
         """[m] bool: whether some title or file name has each of these stems."""
@@ -250,12 +265,3 @@ def _insert(connection: sqlite3.Connection, one: Change) -> int:
     number = connection.execute("INSERT INTO changes (content) VALUES (?)", (_encode(one),)).lastrowid
     assert number is not None
     return number
-
-
-def recount(connection: sqlite3.Connection, stem_of: Array) -> Change:
-    """The statistics from the word sequences alone, in memory for all of them: for tests and repairs."""
-    rows: Iterable[tuple[bytes]] = connection.execute("SELECT content FROM sequences ORDER BY document")
-    batch = [Sequence(*sequences.decode(content), 1) for (content,) in rows]
-    if not batch:
-        return Statistics(0).total()
-    return change(batch, stem_of)

@@ -26,11 +26,11 @@ MAX_WORDS = 100  # of a query that are searched for; a clause without spaces may
 
 _AT_ONCE = 500  # numbers in one statement
 _DAY = 86400.0
-_REMEMBERED = 64  # terms; one of a single letter has 100 kB
+_REMEMBERED, _REMEMBERED_WORDS = 64, 1_000_000  # terms, and words of all of them; a single letter may have 60,000
 
 
 class Document(NamedTuple):
-    """What is shown of a document."""
+    """Fields of a document that are shown."""
 
     id: int
     path: str  # of the file, as the operating system takes it (surrogateescape)
@@ -43,6 +43,7 @@ class Document(NamedTuple):
     root: str
     folder: int
     size: int
+    has_text: bool = True  # False: found by its name, path, kind and date only
 
 
 class Store:
@@ -73,7 +74,7 @@ class Store:
 
     @property
     def generation(self) -> int:
-        """Grows with every batch of changed documents."""
+        """A number that grows with every batch of changed documents."""
         return int(self.meta("generation", "0"))
 
     def refresh(self) -> int:
@@ -90,6 +91,11 @@ class Store:
         lengths, with_field = np.array([rows[field] for field in FIELDS], np.int64).T
         return Collection(int(rows[""][1]), lengths, with_field, self.stop_count)
 
+    def count_names(self) -> int:
+        """Documents of which only the name is known; they are no part of `collection`."""
+        row = self.connection.execute("SELECT documents FROM sums WHERE field = 'names'").fetchone()
+        return 0 if row is None else int(row[0])
+
     def query_text(self, text: str, *, prefix: bool = False) -> QueryText:
         """The terms of a query with their statistics. With `prefix` the last word may be unfinished."""
         self.refresh()
@@ -100,11 +106,14 @@ class Store:
         return QueryText(terms, np.array(order, np.int64), text_analysis.fold(text))
 
     def _known_term(self, forms: tuple[text_analysis.QueryWord, ...], collection: Collection) -> Term:
-        """While somebody types, all words but the last stay the same, and first letters come again."""
+        """Looks a term up, or remembers it: while somebody types, all words but the last stay the same."""
         if forms not in self._terms:
-            if len(self._terms) >= _REMEMBERED:
+            term = self._term(forms, collection)
+            sizes = [len(one.words) + len(one.beginning) for one in (*self._terms.values(), term)]
+            while len(sizes) > 1 and (len(sizes) > _REMEMBERED or sum(sizes) > _REMEMBERED_WORDS):
                 self._terms.pop(next(iter(self._terms)))  # the oldest
-            self._terms[forms] = self._term(forms, collection)
+                sizes.pop(0)
+            self._terms[forms] = term
         return self._terms[forms]
 
     def _term(self, forms: tuple[text_analysis.QueryWord, ...], collection: Collection) -> Term:
@@ -124,6 +133,7 @@ class Store:
             field_frequency=np.minimum(collection.with_field, counts.field_frequency[stems].sum(axis=0)),
             collection_frequency=int(counts.collection_frequency[stems].sum()),
             beginning=np.unique(np.concatenate([np.zeros(0, np.int32), *begun])),
+            names=int(counts.names[stems].sum()),
         )
 
     def _completions(self, beginning: str) -> Array:
@@ -150,7 +160,7 @@ class Store:
         return sequences.joined(self.sequences(ids))
 
     def sequences(self, ids: Sequence[int]) -> list[tuple[Array, Array]]:
-        """The same one by one: words, and lengths of the fields."""
+        """Yields the documents one by one: words, and lengths of the fields."""
         content = dict(self._rows("SELECT document, content FROM sequences WHERE document IN ({})", ids))
         empty = (np.zeros(0, np.int32), np.zeros(len(FIELDS), np.int64))
         return [sequences.decode(content[one]) if one in content else empty for one in map(int, ids)]
@@ -161,10 +171,10 @@ class Store:
         return {number: size // 2 for number, size in rows}
 
     def documents(self, ids: Sequence[int]) -> list[Document]:
-        """What is shown of documents, in the order of the ids; those that are gone are left out."""
+        """Documents in the order of the ids; those that are gone are left out."""
         rows = self._rows(
             "SELECT d.id, o.path, f.name, d.part, d.title, d.kind, d.date, d.sender, d.recipients, r.path, o.id, "
-            "f.size FROM documents d JOIN files f ON f.id = d.file JOIN folders o ON o.id = f.folder "
+            "f.size, d.has_text FROM documents d JOIN files f ON f.id = d.file JOIN folders o ON o.id = f.folder "
             "JOIN roots r ON r.id = o.root WHERE d.id IN ({})",
             ids,
         )
@@ -172,7 +182,7 @@ class Store:
         return [found[one] for one in map(int, ids) if one in found]
 
     def facts(self, ids: Sequence[int], opened: Array, folder_opened: Array, *, now: float | None = None) -> Facts:
-        """What is known of documents beyond their words, in the order of the ids, all of which must exist."""
+        """Facts about documents beyond their words, in the order of the ids, all of which must exist."""
         found = self.documents(ids)
         now = time.time() if now is None else now
         return Facts(
@@ -205,7 +215,7 @@ class Store:
         return [row[0] for row in rows]
 
     def folder_sizes(self, folders: Iterable[str]) -> dict[str, int]:
-        """How many documents lie directly in each folder; for a mailbox, its mails."""
+        """Number of documents directly in each folder; for a mailbox, its mails."""
         statement = (
             "SELECT (SELECT count(*) FROM folders o JOIN files f ON f.folder = o.id JOIN documents d ON d.file = f.id "
             "WHERE o.path = ? AND d.part = '') + (SELECT count(*) FROM folders o JOIN files f ON f.folder = o.id "
@@ -220,7 +230,7 @@ class Store:
         return sizes
 
     def states(self) -> dict[str, int]:
-        """How many files are in each state; an excluded folder counts once."""
+        """Number of files in each state; an excluded folder counts once."""
         rows = dict(self.connection.execute("SELECT state, count(*) FROM files GROUP BY state").fetchall())
         return {state: int(rows.get(state, 0)) for state in schema.STATES}
 
@@ -233,13 +243,6 @@ class Store:
         return found
 
 
-def open_store(path: Path) -> Store:
-    """The index for reading; an error says what to do where there is none."""
-    if not path.exists():
-        raise StorageError(f"{path}: there is no index yet; run `foltr node index`")
-    return Store(path)
-
-
 def printable(name: str) -> str:
     """A path or name as text: bytes that are no UTF-8 become U+FFFD."""
     return os.fsencode(name).decode("utf-8", "replace")
@@ -250,6 +253,6 @@ def joined(folder: bytes, name: bytes) -> str:
 
 
 def _document(row: tuple) -> Document:  # type: ignore[type-arg]
-    number, folder, name, part, title, kind, date, sender, recipients, root, folder_id, size = row
-    path = joined(folder, name)
-    return Document(number, path, part, title, kind, date, sender, recipients, os.fsdecode(root), folder_id, size)
+    number, folder, name, part, title, kind, date, sender, recipients, root, folder_id, size, has_text = row
+    described = (number, joined(folder, name), part, title, kind, date, sender, recipients)
+    return Document(*described, os.fsdecode(root), folder_id, size, bool(has_text))

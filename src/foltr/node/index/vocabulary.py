@@ -56,6 +56,11 @@ class Numbering:
         self._number: dict[str, int] = {word: i for i, word in enumerate(self._stop)}
         self._stem_number: dict[str, int] = {}
 
+    @property
+    def known_tokens(self) -> object:
+        """An object that is replaced whenever numbers may have changed their meaning."""
+        return self._token
+
     def sequence(self, text: str) -> Array:
         """[words] int32: the numbers of a text's words in order."""
         tokens = splitting.tokens(text)
@@ -69,7 +74,7 @@ class Numbering:
         return self._words[places]
 
     def written(self) -> None:
-        """New words are in the database."""
+        """Notes that the new words are in the database."""
         self.new_words.clear()
         self.new_stems.clear()
         if len(self._token) > _MAX_TOKENS:

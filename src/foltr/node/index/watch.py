@@ -10,12 +10,13 @@ watching fails, everything is scanned again at intervals, and the status says so
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from foltr.node import settings as node_settings
 from foltr.node.index import background
+from foltr.node.index.backoff import Backoff
 from foltr.node.index.indexing import Indexer, Progress, indexer
 from foltr.node.index.rules import IGNORE_FILES
 from foltr.node.places import Places
@@ -23,13 +24,14 @@ from foltr.node.places import Places
 _LIMIT_FILE = Path("/proc/sys/fs/inotify/max_user_watches")
 _SHARE = 0.5
 _DEBOUNCE_MS, _STEP_MS = 1000, 100  # changes that follow each other are one batch
+_MODIFIED = 2  # `watchfiles.Change.modified`: neither a new nor a deleted file
 _LOOK_MS = 1000  # how often settings, pause and power are looked at
 _RESCAN_SECONDS = 60.0  # without watches
 _SAFETY_SECONDS = 3600.0  # with watches: network folders and lost events
 
 
 class Status(NamedTuple):
-    """How changes are followed."""
+    """Settings of following changes."""
 
     mode: str  # "watching" or "rescanning"
     folders: int
@@ -46,11 +48,16 @@ def watch_limit(limit_file: Path = _LIMIT_FILE) -> int:
 
 
 def follow(
-    places: Places, stop: threading.Event, *, limit: int | None = None, rescan_seconds: float = _RESCAN_SECONDS
+    places: Places,
+    stop: threading.Event,
+    *,
+    limit: int | None = None,
+    rescan_seconds: float = _RESCAN_SECONDS,
+    followed: Callable[[], Collection[str]] = tuple,
 ) -> Iterator[Status | Progress]:
-    """Reconciles the index, then follows changes until `stop` is set."""
+    """Reconciles the index, then follows changes until `stop` is set; `followed` as for `Indexer`."""
     settings = node_settings.load(places.settings_file)
-    with indexer(places, settings) as opened:
+    with indexer(places, settings, followed) as opened:
         yield from _Follower(opened, stop, watch_limit() if limit is None else limit, rescan_seconds).run()
 
 
@@ -58,10 +65,11 @@ class _Follower:
     def __init__(self, opened: Indexer, stop: threading.Event, limit: int, rescan_seconds: float) -> None:
         self._indexer, self._stop, self._limit = opened, stop, limit
         self._rescan_seconds = rescan_seconds
-        self._settings_stamp = self._stamp()
+        self._settings_stamp = node_settings.stamp(self._indexer.places.settings_file)
         self._pending: set[str] | None = None  # folders to scan; None: everything
         self._previous: Iterator[set[Any]] | None = None  # watches of the folders before they changed
         self._last_scan = 0.0
+        self._backoff = Backoff()
 
     def run(self) -> Iterator[Status | Progress]:
         while not self._stop.is_set():
@@ -100,6 +108,7 @@ class _Follower:
             self._note(changes)
             self._look()
             yield from self._index()
+            self._indexer.look_at_followed()
             after = self._folders()
             if after != folders:
                 self._previous = events
@@ -133,8 +142,11 @@ class _Follower:
                 return
 
     def _note(self, changes: set[Any]) -> None:
-        """The folders of changed files; rules that changed concern everything below."""
-        for _, path in changes:
+        """The folders of changed files; rules that changed concern everything below. A file that changes all the time
+        waits (`backoff`)."""
+        now = time.monotonic()
+        read_now = [path for kind, path in changes if kind != _MODIFIED or self._backoff.changed(path, now)]
+        for path in [*read_now, *self._backoff.due(now)]:
             folder, _, name = path.rpartition("/")
             if name in IGNORE_FILES:
                 self._pending = None
@@ -143,7 +155,7 @@ class _Follower:
 
     def _look(self) -> None:
         """Takes over changed settings; asks for a whole scan when one is due."""
-        stamp = self._stamp()
+        stamp = node_settings.stamp(self._indexer.places.settings_file)
         if stamp != self._settings_stamp:
             self._settings_stamp = stamp
             self._indexer.use(node_settings.load(self._indexer.places.settings_file))
@@ -174,10 +186,3 @@ class _Follower:
             )
         mode = "rescanning" if reason else "watching"
         return Status(mode, len(folders), self._limit, reason)
-
-    def _stamp(self) -> tuple[int, int]:
-        try:
-            status = self._indexer.places.settings_file.stat()
-        except OSError:
-            return (0, 0)
-        return (status.st_mtime_ns, status.st_ino)

@@ -9,7 +9,6 @@ batch is written file by file, and the file that cannot be written is stored as 
 """
 
 import contextlib
-import fcntl
 import os
 import sqlite3
 import zlib
@@ -21,10 +20,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from foltr.errors import StorageError
-from foltr.node.file_version import bounded_size, bounded_time, reason_of, reason_text, signed
+from foltr.node.extract.file_version import bounded_size, bounded_time, reason_of, reason_text, signed
+from foltr.node.extract.formats import kind_of_name
 from foltr.node.index import sequences, statistics, vocabulary
+from foltr.node.index.files import CUT
 from foltr.node.index.store import Store, printable
-from foltr.node.places import private_file
 from foltr.text import analysis as text_analysis
 from foltr.text.analysis import TextAnalysis
 from foltr.text.fields import FIELDS
@@ -48,7 +48,7 @@ class Content(Protocol):
 
 
 class Result(NamedTuple):
-    """How the indexing of a file ended."""
+    """Result of indexing a file. Without documents it is found by its name where it is `named`."""
 
     file: int
     state: str
@@ -57,6 +57,7 @@ class Result(NamedTuple):
     mtime_ns: int
     inode: int
     documents: Sequence[Content] = ()
+    named: bool = False
 
 
 class _New(NamedTuple):
@@ -64,27 +65,19 @@ class _New(NamedTuple):
     row: tuple[str, str, str, float, str, str]  # part, title, kind, date, sender, recipients
     words: Array
     lengths: Array
-    body: bytes
+    body: bytes | None  # None: only the name is known
+    is_cut: bool  # some words are not indexed
 
 
-@contextmanager
-def exclusive(path: Path) -> Iterator[None]:
-    """Holds a lock file; the kernel releases it when the process ends, however it ends."""
-    private_file(path)
-    with path.open("r+b", buffering=0) as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            owner = (lock.read(32) or b"").strip().decode("ascii", "replace") or "unknown"
-            raise StorageError(f"{path}: another process (number {owner}) is indexing; wait for it or end it") from None
-        with contextlib.suppress(OSError):  # a full disk: only the number for the message above is missing
-            lock.truncate(0)
-            lock.write(f"{os.getpid()}\n".encode("ascii"))
-        yield
+def _with_note(result: Result) -> Result:
+    """A result whose reason says that the text is cut."""
+    if result.reason and CUT in result.reason:
+        return result
+    return result._replace(reason="; ".join(filter(None, (CUT, result.reason))))
 
 
 class Writer:
-    """Writes the index in a file. Use `exclusive` around it."""
+    """Writes the index in a file. Use `files.held` around it."""
 
     def __init__(
         self, path: Path, analysis: TextAnalysis | None = None, *, max_words: int = 400_000, last_number: int = 0
@@ -106,6 +99,7 @@ class Writer:
         self.store.statistics = statistics.Statistics(self.store.stop_count)
         self.store.statistics.refresh(self.connection)
         self._numbering = vocabulary.Numbering(self.connection, self.store.analysis, self.store.statistics)
+        self._last_path: tuple[str, object, Array] = ("", None, np.zeros(0, np.int32))
 
     def close(self) -> None:
         with contextlib.suppress(sqlite3.Error):
@@ -117,13 +111,13 @@ class Writer:
         self._numbering.expect_many()
 
     def clean(self) -> None:
-        """Gives space of deleted documents back and empties the journal, which holds pages as they were."""
+        """Frees the space of deleted documents and empties the journal, which holds earlier pages."""
         self.connection.execute("PRAGMA incremental_vacuum").fetchall()
         self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All or nothing; after an error memory and database agree again."""
+        """A transaction; after an error it is rolled back, and memory and database agree again."""
         try:
             self.connection.execute("BEGIN IMMEDIATE")
             yield self.connection
@@ -181,6 +175,8 @@ class Writer:
         except BaseException:
             self._restart()  # words of documents that are not stored must not be numbered
             raise
+        cut = {new.file for new in added if new.is_cut}
+        results = [_with_note(result) if result.file in cut else result for result in results]
         with self.transaction() as connection:
             generation = self.store.generation + 1
             self._write_vocabulary()
@@ -193,24 +189,59 @@ class Writer:
                 [(r.state, r.reason and reason_text(r.reason), *r[3:6], r.file) for r in results],
             )
             connection.executemany("DELETE FROM files WHERE id = ?", [(file,) for file in removed_files])
-            batch = gone + [statistics.Sequence(new.words, new.lengths, 1) for new in added]
-            if batch:
-                self._count(batch)
-                connection.execute("UPDATE meta SET value = ? WHERE key = 'generation'", (generation,))
+            self._finish_batch(gone + list(map(_sequence, added)), generation)
+
+    def add_names(self, files: Sequence[int]) -> None:
+        """Makes files that have no document yet findable by their names, in the caller's `transaction`; their states
+        stay as they are."""
+        if files:
+            generation = self.store.generation + 1
+            added = [self._name_only(file, *self._place(file)) for file in files]
+            self._write_vocabulary()
+            self._insert(added, generation)
+            self._finish_batch(list(map(_sequence, added)), generation)
+
+    def _finish_batch(self, batch: list[statistics.Sequence], generation: int) -> None:
+        if batch:
+            self._count(batch)
+            self.connection.execute("UPDATE meta SET value = ? WHERE key = 'generation'", (generation,))
+
+    def _place(self, file: int) -> tuple[str, str, int]:
+        """The name of a file, its folder below the root (with the name of the root itself), and its time."""
+        folder, name, root, mtime_ns = self.connection.execute(
+            "SELECT o.path, f.name, r.path, f.mtime_ns FROM files f JOIN folders o ON o.id = f.folder "
+            "JOIN roots r ON r.id = o.root WHERE f.id = ?",
+            (file,),
+        ).fetchone()
+        below = os.fsdecode(folder)[len(os.fsdecode(root).rpartition("/")[0]) :]
+        return printable(os.fsdecode(name)), printable(below), mtime_ns
+
+    def _name_only(self, file: int, name: str, below: str, mtime_ns: int) -> _New:
+        fields = [np.zeros(0, np.int32)] * len(FIELDS)
+        fields[_FIELD["name"]] = self._numbering.sequence(_clean(name))[: self.max_words]
+        fields[_FIELD["path"]] = self._path_words(below)[: self.max_words]
+        row = ("", "", kind_of_name(name), mtime_ns / 1e9, "", "")
+        return _New(file, row, np.concatenate(fields), np.array([len(field) for field in fields]), None, False)
+
+    def _path_words(self, below: str) -> Array:
+        """The words of a folder's path; those of the last one are remembered, since its files come together."""
+        if self._last_path[0] != below or self._last_path[1] is not self._numbering.known_tokens:
+            words = self._numbering.sequence(_clean(below))
+            self._last_path = below, self._numbering.known_tokens, words
+        return self._last_path[2]
 
     def _new(self, result: Result) -> Iterator[_New]:
         if not result.documents:
+            if result.named:
+                name, below, _ = self._place(result.file)
+                yield self._name_only(result.file, name, below, result.mtime_ns)
             return
-        folder, name, root = self.connection.execute(
-            "SELECT o.path, f.name, r.path FROM files f JOIN folders o ON o.id = f.folder "
-            "JOIN roots r ON r.id = o.root WHERE f.id = ?",
-            (result.file,),
-        ).fetchone()
-        below = os.fsdecode(folder)[len(os.fsdecode(root).rpartition("/")[0]) :]  # with the name of the root itself
-        of_file = {"name": printable(os.fsdecode(name)), "path": printable(below)}
+        name, below, _ = self._place(result.file)
+        of_file = {"name": name, "path": below}
         for one in result.documents:
             texts = {"title": one.title, "sender": one.sender, "recipients": one.recipients, "body": one.body} | of_file
-            fields = [self._numbering.sequence(_clean(texts[field]))[: self.max_words] for field in FIELDS]
+            whole = [self._numbering.sequence(_clean(texts[field])) for field in FIELDS]
+            fields = [words[: self.max_words] for words in whole]
             date = one.date if one.date is not None and abs(one.date) < _LATEST else result.mtime_ns / 1e9
             row = (one.part, one.title, one.kind, date, one.sender, one.recipients)
             yield _New(
@@ -219,6 +250,7 @@ class Writer:
                 np.concatenate(fields),
                 np.array([len(field) for field in fields]),
                 zlib.compress(_clean(one.body).encode("utf-8"), _BODY_LEVEL),
+                any(len(words) > self.max_words for words in whole),
             )
 
     def _write_vocabulary(self) -> None:
@@ -236,11 +268,12 @@ class Writer:
         gone: list[statistics.Sequence] = []
         for file in files:
             rows = self.connection.execute(
-                "SELECT d.id, s.content FROM documents d JOIN sequences s ON s.document = d.id WHERE d.file = ?",
+                "SELECT d.id, d.has_text, s.content FROM documents d JOIN sequences s ON s.document = d.id "
+                "WHERE d.file = ?",
                 (file,),
             ).fetchall()
-            for number, content in rows:
-                gone.append(statistics.Sequence(*self._decoded(content), -1))
+            for number, has_text, content in rows:
+                gone.append(statistics.Sequence(*self._decoded(content), -1, bool(has_text)))
                 self.connection.execute("INSERT INTO removed VALUES (?, ?)", (number, generation))
                 for table in ("sequences", "bodies"):
                     self.connection.execute(f"DELETE FROM {table} WHERE document = ?", (number,))  # noqa: S608
@@ -257,13 +290,14 @@ class Writer:
     def _insert(self, added: list[_New], generation: int) -> None:
         for new in added:
             number = self.connection.execute(
-                "INSERT INTO documents (file, part, title, kind, date, sender, recipients, generation) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (new.file, *new.row, generation),
+                "INSERT INTO documents (file, part, title, kind, date, sender, recipients, generation, has_text) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (new.file, *new.row, generation, new.body is not None),
             ).lastrowid
             content = sequences.encode(new.words, new.lengths)
             self.connection.execute("INSERT INTO sequences VALUES (?, ?)", (number, content))
-            self.connection.execute("INSERT INTO bodies VALUES (?, ?)", (number, new.body))
+            if new.body is not None:
+                self.connection.execute("INSERT INTO bodies VALUES (?, ?)", (number, new.body))
 
     def _count(self, batch: list[statistics.Sequence]) -> None:
         """Statistics and sums of a batch; words that no document has any more are deleted."""
@@ -277,7 +311,7 @@ class Writer:
         )
         stop = self.store.stop_count
         words = one.words[(counts.uses[one.words] == 0) & (one.words >= stop)]
-        stems = one.stems[(counts.document_frequency[one.stems] == 0) & (one.stems >= stop)]
+        stems = one.stems[~counts.in_use(one.stems) & (one.stems >= stop)]
         vocabulary.delete(self.connection, words, stems)
         if len(words):
             self._numbering.forget()
@@ -299,13 +333,20 @@ def _damaged(path: Path, problem: BaseException) -> StorageError:
 
 
 def field_sums(batch: list[statistics.Sequence], stop_count: int) -> dict[str, tuple[int, int]]:
-    """By field: words that are no stop words, and documents with such a word; under "" all words and documents."""
-    lengths = np.array([content_lengths(one, stop_count) for one in batch])  # [documents, fields]
-    signs = np.array([one.sign for one in batch])
+    """By field: words that are no stop words, and documents with such a word; under "" all words and documents; under
+    "names" the documents of which only the name is known, which no other sum counts."""
+    texts = [one for one in batch if one.has_text]
+    lengths = np.array([content_lengths(one, stop_count) for one in texts]).reshape(-1, len(FIELDS))  # [texts, fields]
+    signs = np.array([one.sign for one in texts], np.int64)
     sums, documents = signs @ lengths, signs @ (lengths > 0)
     return {field: (int(sums[i]), int(documents[i])) for field, i in _FIELD.items()} | {
-        "": (int(sums.sum()), int(signs.sum()))
+        "": (int(sums.sum()), int(signs.sum())),
+        "names": (0, sum(one.sign for one in batch if not one.has_text)),
     }
+
+
+def _sequence(new: _New) -> statistics.Sequence:
+    return statistics.Sequence(new.words, new.lengths, 1, new.body is not None)
 
 
 def content_lengths(one: statistics.Sequence, stop_count: int) -> Array:
@@ -315,7 +356,7 @@ def content_lengths(one: statistics.Sequence, stop_count: int) -> Array:
 
 
 def fingerprint(analysis: TextAnalysis) -> str:
-    """Changes when the analysis gives other words or stems: the analysis of a sample, not the text of the program."""
+    """Digest of the analysis of a sample text: it changes when the analysis gives other words or stems."""
     sample = (
         "The Straße’s getHTTPName snake_case_name v3.11 naïve 検索語 ภาษาไทย Running flies 'tis 한국어 ΑΒΓ ёлка PDFs "
         "e-mail studies generously caresses"
@@ -339,5 +380,5 @@ def _begin(connection: sqlite3.Connection, analysis: TextAnalysis, last_number: 
 
 
 def _clean(text: str) -> str:
-    """Lone surrogates have no UTF-8; extraction may pass them on from broken files."""
+    """Replaces lone surrogates, which UTF-8 cannot encode; extraction may pass them on from broken files."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

@@ -1,7 +1,8 @@
-"""The guard of new weights: replay against the person's own log, then interleaving on use, for large harm only.
+"""The guard of new weights: replay on texts that they were not fitted to, then interleaving, for large harm only.
 
-Replay: reciprocal ranks of what was opened, under old and new weights, over the logged candidates. New weights were
-fitted to the same log, so that replay finds broken versions and no subtle ones; one that loses clearly is refused.
+Replay: reciprocal ranks of what was opened, under old and new weights, over the logged candidates. Weights rank the log
+well that they were fitted to, whatever they do to other searches. So the typed texts are divided into five folds, and
+each fold is replayed with weights that were fitted to the other four. Weights that lose clearly are refused.
 
 Interleaving (team draft; Radlinski, Kurup and Joachims 2008): the list takes documents from both orders in the order of
 coins, and an opened document is a point for the order that brought it. Where both orders would bring the same document
@@ -15,7 +16,7 @@ about 75 decisive lists then, 45 where both are equal. A person's clicks cannot 
 
 import hashlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -26,8 +27,8 @@ from foltr.types import Array, Interaction
 
 OLD, NEW, BOTH = 0, 1, 2  # teams
 ALARM, MISS, HARM = 0.02, 0.1, 0.65
-MOST_LOSS = 0.05  # of mean reciprocal rank in a replay
-CLEAR_LOSS, ERRORS = 0.005, 2.0  # the same where it is this many standard errors
+FOLDS = 5  # of typed texts
+CLEAR_LOSS, ERRORS = 0.005, 2.0  # of mean reciprocal rank in a replay, and standard errors that a loss must exceed
 INTERLEAVED = 10  # places; below, the new order
 NEAR_TIE = 0.05  # logits
 FIXED_PLACES = 3  # that exploration never touches
@@ -47,18 +48,34 @@ class Replay(NamedTuple):
 
     @property
     def clearly_worse(self) -> bool:
-        loss = self.old - self.new
-        return loss > MOST_LOSS or (self.interactions > 1 and loss > max(CLEAR_LOSS, ERRORS * self.error))
+        return self.interactions > 1 and self.old - self.new > max(CLEAR_LOSS, ERRORS * self.error)
 
 
 def replay(interactions: Sequence[Interaction], old: Array, new: Array) -> Replay:
-    """Both linear rankers on a log; documents of equal scores share their ranks."""
+    """Both linear rankers on a log, each [P], or [n, P] with weights for every list; documents of equal scores share
+    their ranks."""
     if not interactions:
         return Replay(0.0, 0.0, 0.0, 0)
-    pairs = np.array([[reciprocal_rank(one, weights) for weights in (old, new)] for one in interactions])
+    width = np.shape(interactions[0].features)[1]
+    by_list = [np.broadcast_to(weights, (len(interactions), width)) for weights in (old, new)]
+    pairs = np.array(
+        [[reciprocal_rank(one, weights[place]) for weights in by_list] for place, one in enumerate(interactions)]
+    )
     differences = pairs[:, 1] - pairs[:, 0]
     error = float(differences.std(ddof=1) / math.sqrt(len(pairs))) if len(pairs) > 1 else 0.0
     return Replay(float(pairs[:, 0].mean()), float(pairs[:, 1].mean()), error, len(pairs))
+
+
+def held_out(
+    interactions: Sequence[Interaction], fit: Callable[[Sequence[Interaction]], Array], *, first: int | None = None
+) -> Array:
+    """[n, P] for every list the weights that are fitted to the lists of other folds; `first`: of the first lists only.
+
+    Each list has a typed text of its own (`teaching`), so that folds of lists are folds of texts.
+    """
+    known = list(enumerate(interactions[:first]))
+    fits = [fit([one for place, one in known if place % FOLDS != fold]) for fold in range(FOLDS)]
+    return np.stack([fits[place % FOLDS] for place in range(len(interactions))])
 
 
 def reciprocal_rank(interaction: Interaction, weights: Array) -> float:
@@ -143,7 +160,7 @@ def compared(lists: Iterable[int]) -> Comparison:
 
 
 def verdict(lists: Iterable[int]) -> Literal["return", "trust", "open"]:
-    """What the points of lists say, read in their order: the first bound that is reached decides."""
+    """Verdict of the points of lists, read in their order: the first bound that is reached decides."""
     evidence = 0.0
     for one in lists:
         evidence += compared([one]).evidence

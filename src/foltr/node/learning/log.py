@@ -5,7 +5,6 @@ and the scaled features and scores of ALL candidates, displayed ones first. A ch
 
 Durability: a write-ahead log that is synchronised at every commit; what a method returned from survives kill -9 and a
 power cut. Erasure is in `erasure`. Paths stand in one table: erasing a document erases it from all lists.
-
 Several processes and threads may use one log. Files are readable by their owner only.
 """
 
@@ -21,39 +20,52 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from foltr.errors import InputError
-from foltr.node.learning import memory
-from foltr.node.learning.log_schema import connect, explained
-from foltr.node.learning.memory import DAY, Openings, Remembered, Use
-from foltr.types import Array, Interaction
+from foltr.errors import InputError, StorageError
+from foltr.files import private_file, private_folders
+from foltr.node.learning import counting, habits, impressions, memory
+from foltr.node.learning.habits import Openings
+from foltr.node.learning.impressions import LATEST, Impression
+from foltr.node.learning.memory import DAY, Remembered, Use
+from foltr.types import Array
 
 QUICK_RETURN, FORGOTTEN = 1, 2  # why a choice was withdrawn
-LATEST = 1e11  # seconds since 1970
-_MOST_CANDIDATES, _MOST_FEATURES = 10_000, 1_000
+SCHEMA_VERSION = 1
+_BUSY_SECONDS = 30.0
+# Texts (paths, queries) stand in small tables of their own, which erasing rewrites (`erasure`)
+TEXT_TABLES = {
+    "documents": "(id INTEGER PRIMARY KEY, key BLOB UNIQUE)",
+    "queries": "(impression INTEGER PRIMARY KEY, text TEXT NOT NULL)",
+    "choices": """(
+        id INTEGER PRIMARY KEY AUTOINCREMENT, impression INTEGER, document INTEGER NOT NULL, position INTEGER NOT NULL,
+        typed TEXT, time REAL NOT NULL, withdrawn INTEGER NOT NULL DEFAULT 0
+    )""",
+    "pins": """(
+        typed TEXT NOT NULL, key BLOB NOT NULL, kind TEXT NOT NULL, time REAL NOT NULL, PRIMARY KEY (typed, key)
+    ) WITHOUT ROWID""",
+}
+INDEXES = {"choices": {"choices_by_impression": "(impression)", "choices_by_text": "(typed)"}}
+_OTHER_TABLES = {
+    "feature_sets": "(id INTEGER PRIMARY KEY, digest BLOB UNIQUE NOT NULL, names TEXT NOT NULL)",
+    "impressions": """(
+        id INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, model_version INTEGER NOT NULL,
+        feature_set INTEGER NOT NULL, candidates INTEGER NOT NULL, documents BLOB NOT NULL, propensities BLOB NOT NULL,
+        scores BLOB NOT NULL, teams BLOB, features BLOB NOT NULL
+    )""",
+    "versions": """(
+        version INTEGER PRIMARY KEY AUTOINCREMENT, weights TEXT NOT NULL, state TEXT NOT NULL, clicks INTEGER NOT NULL
+    )""",
+    "learning": "(key TEXT PRIMARY KEY, value TEXT NOT NULL)",
+}
 
 
 class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How much the log keeps."""
+    """Limits of the log."""
 
     days: int = 365
     impressions: int = 10_000
 
 
 DEFAULT_RETENTION = Retention()
-
-
-class Impression(NamedTuple):
-    """A settled list. Rows of scores and features: the displayed documents in order, then the other candidates."""
-
-    query: str | None  # None: erased
-    time: float  # seconds since 1970
-    documents: Sequence[str | None]  # [k] keys as displayed; None: erased
-    propensities: Array  # [k] chance of the document at its position
-    scores: Array  # [n]
-    features: Array  # [n, d] scaled
-    feature_names: tuple[str, ...]  # [d] names with their scaling: what makes columns comparable
-    model_version: int
-    teams: Array | None = None  # [k] of an interleaved list: 0 old version, 1 new version, 2 both
 
 
 class Choice(NamedTuple):
@@ -79,10 +91,11 @@ class Log:
 
     def __init__(self, path: Path, retention: Retention = DEFAULT_RETENTION) -> None:
         self.path, self.retention = path, retention
-        self._lock, self._counted = threading.RLock(), memory.NO_OPENINGS
+        self._lock, self._counted = threading.RLock(), habits.NO_OPENINGS
         self._counted_at: tuple[Any, ...] = ()
+        self._of_body_words: dict[int, bool] = {}  # list -> whether its query was a single word of bodies
         self._choice_changes = 0  # by this connection
-        self._connection = connect(path)
+        self._connection = _connect(path)
 
     def __enter__(self) -> "Log":
         return self
@@ -97,7 +110,7 @@ class Log:
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """All or nothing; on the disk when it is left. Inside another transaction it is a part of it."""
-        with self._lock, explained(self.path):
+        with self._lock, _explained(self.path):
             nested = self._connection.in_transaction
             if nested:
                 yield self._connection
@@ -119,14 +132,19 @@ class Log:
             yield connection
 
     def rows(self, question: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        with self._lock, explained(self.path):
+        with self._lock, _explained(self.path):
             return self._connection.execute(question, values).fetchall()
+
+    def state(self) -> tuple[Any, ...]:
+        """A value that changes with every change of the log, by this process or by another."""
+        with self._lock:
+            return (self.rows("PRAGMA data_version")[0][0], self._connection.total_changes)
 
     # ---- writing
 
     def record(self, impression: Impression) -> int:
         """Stores a settled list; its number."""
-        _check(impression)
+        impressions.check(impression)
         features, scores = (np.ascontiguousarray(one, dtype="<f4") for one in (impression.features, impression.scores))
         teams = None if impression.teams is None else np.asarray(impression.teams, dtype=np.uint8).tobytes()
         with self.transaction() as connection:
@@ -156,7 +174,7 @@ class Log:
             return self.choose_position(impression, int(positions[0]), time)
 
     def choose_position(self, impression: int, position: int, time: float, *, withdrawn: int = 0) -> int:
-        """The same by the place in the list, counted from 0."""
+        """Logs a choice by its place in the list, counted from 0."""
         with self.changing_choices() as connection:
             query, documents = _list(connection, impression)
             if not 0 <= position < len(documents):
@@ -197,31 +215,13 @@ class Log:
         """Stores choices without a list: memory that comes from another machine."""
         with self.changing_choices() as connection:
             rows = [(_number(connection, one.document), memory.typed_text(one.typed), float(one.time)) for one in uses]
-            connection.executemany(
-                "INSERT INTO choices (document, position, typed, time) VALUES (?, -1, ?, ?)", rows
-            )  # fmt: skip
+            connection.executemany("INSERT INTO choices (document, position, typed, time) VALUES (?, -1, ?, ?)", rows)
             return len(rows)
 
     # ---- reading
 
-    def interactions(self, feature_names: tuple[str, ...], since: float = 0.0) -> list[Interaction]:
-        """Lists with a choice that was not withdrawn, in the order of the log.
-
-        Columns follow `feature_names`; a feature that was not logged is 0 for all candidates, so that a softmax over
-        them says nothing about its weight.
-        """
-        rows = self.rows(
-            "SELECT i.id, i.model_version, i.feature_set, i.candidates, length(i.documents), i.scores, i.features, "
-            "c.position FROM impressions i JOIN choices c ON c.impression = i.id "
-            "WHERE c.withdrawn = 0 AND i.time >= ? ORDER BY i.id",
-            (since,),
-        )
-        columns = {number: _columns(json.loads(names), feature_names)
-                   for number, names in self.rows("SELECT id, names FROM feature_sets")}  # fmt: skip
-        return list(_interactions(rows, columns, len(feature_names)))
-
     def lookup(self, query: str, now: float) -> list[Remembered]:
-        """What memory knows for a query (`memory.lookup`)."""
+        """Remembered choices for a query (`memory.lookup`)."""
         typed_now = memory.typed_text(query)
         last = typed_now + "\U0010ffff" if len(typed_now) >= memory.SHORTEST_BEGINNING else typed_now
         rows = self.rows(
@@ -245,11 +245,7 @@ class Log:
         with self._lock:
             state = (now // DAY, self.rows("PRAGMA data_version"), self._choice_changes)
             if self._counted_at != state:
-                rows = self.rows(
-                    "SELECT c.typed, d.key, c.time FROM choices c JOIN documents d ON d.id = c.document "
-                    "WHERE c.withdrawn = 0 AND d.key IS NOT NULL"
-                )
-                self._counted = memory.count_openings(((typed, decoded(key), time) for typed, key, time in rows), now)
+                self._counted = counting.openings_of(self.rows, self._of_body_words, now)
                 self._counted_at = state
             return self._counted
 
@@ -258,9 +254,8 @@ class Log:
 
     def clicks(self) -> int:
         """Choices from lists that were not withdrawn."""
-        return int(
-            self.rows("SELECT count(*) FROM choices WHERE withdrawn = 0 AND impression IS NOT NULL")[0][0]
-        )  # fmt: skip
+        rows = self.rows("SELECT count(*) FROM choices WHERE withdrawn = 0 AND impression IS NOT NULL")
+        return int(rows[0][0])
 
     def history(self, *, limit: int = 50, before: int | None = None, text: str = "") -> list[Displayed]:
         """The newest lists whose query has a text in it, newest first; `before` an impression to page on."""
@@ -291,13 +286,74 @@ class Log:
         return Displayed(number, time, query, keys, found)
 
     def document_keys(self) -> list[str]:
-        """Keys of all documents that were not erased."""
-        return [decoded(key) for (key,) in self.rows("SELECT key FROM documents WHERE key IS NOT NULL")]
+        """Keys of all documents that lists, choices or curations name."""
+        rows = self.rows("SELECT key FROM documents WHERE key IS NOT NULL UNION SELECT key FROM pins")
+        return [decoded(key) for (key,) in rows]
 
     def _keys(self, numbers: list[int]) -> tuple[str | None, ...]:
         marks = ", ".join("?" * len(numbers))
         found = dict(self.rows(f"SELECT id, key FROM documents WHERE id IN ({marks})", numbers))  # noqa: S608 - marks only
         return tuple(_decoded_or_none(found.get(number)) for number in numbers)
+
+
+# ---- the database
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    private_folders(path.parent)
+    private_file(path)  # SQLite's own files copy its mode
+    with _explained(path):
+        connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        try:
+            _prepare(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON",
+                   "trusted_schema = OFF", "temp_store = MEMORY"):  # fmt: skip
+        connection.execute(f"PRAGMA {pragma}")
+    if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
+        connection.execute("BEGIN IMMEDIATE")
+        if connection.execute("PRAGMA user_version").fetchone()[0] == 0:  # nobody else was faster
+            for table, columns in (TEXT_TABLES | _OTHER_TABLES).items():
+                _create(connection, table, columns)
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.execute("COMMIT")
+    found = connection.execute("PRAGMA user_version").fetchone()[0]
+    if found != SCHEMA_VERSION:
+        raise StorageError(f"{path}: a log of version {found}, this foltr reads {SCHEMA_VERSION}; update foltr")
+    # logs of version 1 got the table of pins with the first pin: many have none
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'pins'").fetchone():
+        connection.execute(f"CREATE TABLE IF NOT EXISTS pins {TEXT_TABLES['pins']}")
+
+
+def _create(connection: sqlite3.Connection, table: str, columns: str) -> None:
+    """A table with its indexes."""
+    connection.execute(f"CREATE TABLE {table} {columns}")
+    for name, on in INDEXES.get(table, {}).items():
+        connection.execute(f"CREATE INDEX {name} ON {table} {on}")
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """SQLite's errors with the place and what to do."""
+    try:
+        yield
+    except sqlite3.OperationalError as problem:
+        advice = {"full": "free some space", "locked": "another program holds it; try again"}
+        what = next((say for word, say in advice.items() if word in str(problem)), "check the folder and its disk")
+        raise StorageError(f"{path}: {problem}; {what}") from None
+    except sqlite3.DatabaseError as problem:
+        raise StorageError(
+            f"{path}: {problem}; the log is damaged: move the file away to begin a new one, or restore a copy"
+        ) from None
+
+
+# ---- rows
 
 
 def encoded(key: str) -> bytes:
@@ -342,56 +398,3 @@ def _feature_set(connection: sqlite3.Connection, names: tuple[str, ...]) -> int:
     digest = hashlib.sha256(text.encode()).digest()
     connection.execute("INSERT OR IGNORE INTO feature_sets (digest, names) VALUES (?, ?)", (digest, text))
     return int(connection.execute("SELECT id FROM feature_sets WHERE digest = ?", (digest,)).fetchone()[0])
-
-
-def _check(impression: Impression) -> None:
-    """Refuses a list that could not be read back."""
-    n, k, d = len(impression.scores), len(impression.documents), len(impression.feature_names)
-    named = [one for one in impression.documents if one is not None]
-    if np.shape(impression.features) != (n, d) or np.shape(impression.scores) != (n,):
-        raise InputError(f"a list of {n} scores and {d} features must have features [{n}, {d}]")
-    if not 0 < k <= n <= _MOST_CANDIDATES or d > _MOST_FEATURES or len(set(named)) < len(named):
-        raise InputError(
-            f"a list needs 1 to {_MOST_CANDIDATES:,} candidates, different documents among the displayed ones "
-            f"and at most {_MOST_FEATURES:,} features"
-        )
-    if np.shape(impression.propensities) != (k,) or (impression.teams is not None and len(impression.teams) != k):
-        raise InputError(f"{k} displayed documents need {k} propensities, and teams where the list was interleaved")
-    numbers = (impression.features, impression.scores, impression.propensities, impression.time)
-    with np.errstate(over="ignore"):
-        finite = all(np.isfinite(np.asarray(one, dtype=np.float32)).all() for one in numbers)
-    if not finite or not 0 <= impression.time < LATEST:
-        raise InputError("a list has features, scores or times that are no finite numbers; it is not logged")
-
-
-def _columns(stored: list[str], wanted: tuple[str, ...]) -> tuple[int, Array | None, Array]:
-    """Width of the stored rows; None where the columns are the wanted ones, else from which to which they go."""
-    if tuple(stored) == wanted:
-        return len(stored), None, np.empty(0)
-    common = [name for name in wanted if name in stored]
-    sources = np.array([stored.index(name) for name in common], dtype=int)
-    return len(stored), sources, np.array([wanted.index(name) for name in common], dtype=int)
-
-
-def _interactions(
-    rows: list[tuple[Any, ...]], columns: dict[int, tuple[int, Array | None, Array]], width: int
-) -> Iterator[Interaction]:
-    """Rows of one impression follow each other, one a choice."""
-    rankings: dict[int, Array] = {}
-    last, clicks = None, np.empty(0)
-    for number, version, feature_set, candidates, length, scores, features, position in rows:
-        if number == last:
-            clicks[position] = True
-            continue
-        last, k = number, length // 8
-        stored, sources, targets = columns[feature_set]
-        values = np.frombuffer(features, dtype="<f4").reshape(candidates, stored)
-        if sources is not None:
-            values, chosen = np.zeros((candidates, width), dtype="<f4"), values[:, sources]
-            values[:, targets] = chosen
-        clicks = np.zeros(k, dtype=bool)
-        clicks[position] = True
-        ranking = rankings.get(k)
-        if ranking is None:
-            ranking = rankings[k] = np.arange(k)
-        yield Interaction(values, ranking, clicks, np.frombuffer(scores, dtype="<f4"), version)

@@ -1,73 +1,62 @@
-"""The log as files: JSON lines that another node imports, and User Behavior Insights (UBI 1.3.0) for other tools.
+"""The log as files: JSON lines with all that is logged, and User Behavior Insights (UBI 1.3.0) for other tools.
 
 JSON lines: the first line names the format, then come impressions with their choices in the order of the log, and the
-current weights. Features are little-endian single-precision numbers in base64, row after row. An import is all or
-nothing: the first line that is broken, too long or out of range refuses the file with its number. Lists that the log
-has already are skipped, so that importing twice changes nothing.
+current weights. Features are little-endian single-precision numbers in base64, row after row.
 
 UBI: a query a list (`queries.jsonl`) and an event a choice (`events.jsonl`), as its schemas describe them.
 """
 
 import base64
-import binascii
 import datetime
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
-from typing import Annotated, NamedTuple, TypeAlias
+from collections.abc import Iterator
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
 
-from foltr.errors import DataError, InputError
 from foltr.node.learning import versions
-from foltr.node.learning.log import FORGOTTEN, LATEST, Impression, Log, decoded, encoded
-from foltr.node.learning.memory import LONGEST_TEXT, Use, split_key, typed_text
-from foltr.types import Array
+from foltr.node.learning.log import Log, decoded, encoded
+from foltr.node.learning.memory import split_key
 
 FORMAT, VERSION, APPLICATION = "foltr-log", 1, "foltr-node"
-_LONGEST_LINE, _MOST_LINES, _LONGEST_KEY = 32_000_000, 1_000_000, 8_192
 _LONGEST_OBJECT_ID = 256  # of UBI
 
-Text = Annotated[str, msgspec.Meta(max_length=LONGEST_TEXT)]
-Key = Annotated[str, msgspec.Meta(min_length=1, max_length=_LONGEST_KEY)]
-Time = Annotated[float, msgspec.Meta(ge=0, lt=LATEST)]
-Number = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
-
-class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="header"):
+class Header(msgspec.Struct, frozen=True, tag_field="type", tag="header"):
     format: str
     version: int
 
 
-class ImpressionLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="impression"):
-    id: Number
-    time: Time
-    query: Text | None
-    documents: Annotated[tuple[Key | None, ...], msgspec.Meta(max_length=10_000)]
+class ImpressionLine(msgspec.Struct, frozen=True, tag_field="type", tag="impression"):
+    id: int
+    time: float
+    query: str | None
+    documents: tuple[str | None, ...]
     propensities: tuple[float, ...]
     scores: tuple[float, ...]
-    features: str
+    features: str  # base64
     feature_names: tuple[str, ...]
-    model_version: Number
+    model_version: int
 
 
-class ChoiceLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="choice"):
-    impression: Number
-    position: Number  # from 0
-    time: Time
-    withdrawn: Annotated[int, msgspec.Meta(ge=0, le=FORGOTTEN)] = 0
+class ChoiceLine(msgspec.Struct, frozen=True, tag_field="type", tag="choice"):
+    impression: int
+    position: int  # from 0
+    time: float
+    withdrawn: int = 0
 
 
-class MemoryLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="memory"):
+class MemoryLine(msgspec.Struct, frozen=True, tag_field="type", tag="memory"):
     """A choice without a list, as an earlier import left it."""
 
-    typed: Text
-    document: Key
-    time: Time
+    typed: str
+    document: str
+    time: float
 
 
-class WeightsLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="weights"):
+class WeightsLine(msgspec.Struct, frozen=True, tag_field="type", tag="weights"):
     """The current version, where it is not the start."""
 
     weights: versions.Weights
@@ -119,119 +108,6 @@ def _floats(stored: bytes) -> tuple[float, ...]:
 
 def _line(content: Line) -> str:
     return json.dumps(msgspec.to_builtins(content), allow_nan=False)  # ASCII: names that are no Unicode survive
-
-
-class Imported(NamedTuple):
-    impressions: int
-    choices: int
-    skipped: int  # lists and memory that the log had already
-    weights: bool
-
-
-def import_lines(log: Log, lines: Iterable[str], *, where: str) -> Imported:
-    """Adds an exported log, all or nothing; a line that is wrong refuses the file."""
-    with log.transaction():
-        state = _ImportState(log)
-        number = 0
-        for number, line in enumerate(lines, start=1):
-            try:
-                if number > _MOST_LINES:
-                    raise DataError(f"more than {_MOST_LINES:,} lines")
-                content = _parsed(line)
-                if isinstance(content, Header) != (number == 1):
-                    raise DataError(
-                        f'expected the header {{"type": "header", "format": "{FORMAT}", ...}} in line 1 only'
-                    )
-                state.add(content)
-            except InputError as problem:
-                raise DataError(f"{where}, line {number}: {problem}; nothing was imported") from None
-        if number == 0:
-            raise DataError(f"{where}: the file is empty; expected an export of `foltr node export`")
-        return state.result()
-
-
-def _parsed(line: str) -> Line:
-    if len(line) > _LONGEST_LINE:
-        raise DataError(f"longer than {_LONGEST_LINE:,} characters")
-    try:
-        return msgspec.convert(json.loads(line, parse_constant=_refuse_constant), Line)
-    except (ValueError, RecursionError, msgspec.MsgspecError) as problem:
-        raise DataError(f"no line of a log ({str(problem)[:200]})") from None
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is no number")
-
-
-class _ImportState:
-    """Numbers of lists as the file has them, and as this log has them."""
-
-    def __init__(self, log: Log) -> None:
-        self._log, self._numbers = log, dict[int, int | None]()
-        self._impressions = self._choices = self._skipped = 0
-        self._weights = False
-        self._known = set(
-            log.rows("SELECT i.time, q.text FROM impressions i LEFT JOIN queries q ON q.impression = i.id")
-        )
-        self._uses = set(log.uses())
-
-    def result(self) -> Imported:
-        return Imported(self._impressions, self._choices, self._skipped, self._weights)
-
-    def add(self, content: Line) -> None:
-        match content:
-            case Header():
-                if (content.format, content.version) != (FORMAT, VERSION):
-                    raise DataError(f"format {content.format!r} {content.version}; expected {FORMAT!r} {VERSION}")
-            case ImpressionLine():
-                self._add_impression(content)
-            case ChoiceLine():
-                self._add_choice(content)
-            case MemoryLine():
-                self._add_memory(content)
-            case WeightsLine():
-                text = msgspec.json.encode(content.weights)
-                versions.adopt(self._log, versions.parse_weights(text, where="weights"))
-                self._weights = True
-
-    def _add_impression(self, content: ImpressionLine) -> None:
-        if content.id in self._numbers:
-            raise DataError(f"list {content.id} comes twice")
-        if (content.time, content.query) in self._known:
-            self._numbers[content.id], self._skipped = None, self._skipped + 1
-            return
-        width = len(content.feature_names)
-        impression = Impression(
-            content.query, content.time, content.documents, np.array(content.propensities), np.array(content.scores),
-            _features(content.features, len(content.scores), width), content.feature_names, content.model_version,
-        )  # fmt: skip
-        self._numbers[content.id] = self._log.record(impression)
-        self._impressions += 1
-
-    def _add_choice(self, content: ChoiceLine) -> None:
-        if content.impression not in self._numbers:
-            raise DataError(f"a choice from list {content.impression}, which does not come before it")
-        number = self._numbers[content.impression]
-        if number is not None:
-            self._log.choose_position(number, content.position, content.time, withdrawn=content.withdrawn)
-            self._choices += 1
-
-    def _add_memory(self, content: MemoryLine) -> None:
-        use = Use(typed_text(content.typed), content.document, content.time)
-        if use in self._uses:
-            self._skipped += 1
-            return
-        self._choices += self._log.remember([use])
-
-
-def _features(text: str, rows: int, width: int) -> Array:
-    try:
-        found = np.frombuffer(base64.b64decode(text, validate=True), dtype="<f4")
-    except (binascii.Error, ValueError):
-        raise DataError("features are no base64 of single-precision numbers") from None
-    if len(found) != rows * width:
-        raise DataError(f"{len(found)} feature values; expected {rows} candidates x {width} features")
-    return found.reshape(rows, width)
 
 
 # ---- UBI

@@ -1,4 +1,4 @@
-"""Memory of choices and counts of openings: pure functions over plain data, for the node and for simulated people.
+"""Memory of choices: pure functions over plain data, for the node and for simulated people.
 
 Memory maps what was typed to what was opened, by Firefox's rule for the address bar (`moz_inputhistory`): a choice
 makes the count of (typed text, document) count x .9 + 1, counts decay by x .975 a day, an entry that was not used for
@@ -15,20 +15,15 @@ index is gone, memory moves to another machine with its paths, and a hash of a p
 """
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
-import numpy as np
-
-from foltr.node.learning.openings import NO_HABITS, Habits, document_lift, folder_lift, habits
 from foltr.text.normalization import normalize
-from foltr.types import Array
 
 DAY = 86_400.0  # seconds
 KEEP, DECAY, DAYS = 0.9, 0.975, 90  # of a count at the next choice, of a count a day, without use
 SHORTEST_BEGINNING = 3  # letters
 PLACES = 2  # documents that memory may lift
-QUICK_RETURN = 10.0  # seconds until the page is visible again
 LONGEST_TEXT = 1_000  # characters of a query that are stored
 
 _PART = "\0"  # no path contains it
@@ -144,73 +139,3 @@ def place(order: Sequence[D], remembered: Iterable[D], exact_name: Collection[D]
     chosen = set(top)
     placed = [*top, *(one for one in order if one not in chosen)]
     return placed, [one for one in lifted if order.index(one) != placed.index(one)]
-
-
-def quick_return(opened: float, visible_again: float) -> bool:
-    """Whether a document was left so soon that its choice was a mistake, once something else is opened."""
-    return 0 <= visible_again - opened <= QUICK_RETURN
-
-
-class Openings(NamedTuple):
-    """Decayed counts of openings, and what they say about the next one once the sizes of folders are known."""
-
-    documents: dict[str, float]
-    folders: dict[str, float]
-    total: float
-    sizes: dict[str, int] = {}  # noqa: RUF012 - documents of every folder with openings
-    indexed: int = 0  # documents of the index
-    habits: Habits = NO_HABITS
-
-
-NO_OPENINGS = Openings({}, {}, 0.0)
-
-
-def count_openings(openings: Iterable[tuple[str | None, str, float]], now: float) -> Openings:
-    """Counts of (typed text, document, time) at a day: an opening counts .975^days; of those with the same text and
-    document the newest. Openings without a text count each."""
-    newest: dict[object, tuple[str, float]] = {}
-    for number, (typed, document, time) in enumerate(openings):
-        pair = number if typed is None else (typed, document)
-        newest[pair] = document, max(time, newest.get(pair, (document, time))[1])
-    documents: dict[str, float] = {}
-    folders: dict[str, float] = {}
-    for document, time in newest.values():
-        weight, folder = DECAY ** days_between(time, now), folder_of(document)
-        documents[document] = documents.get(document, 0.0) + weight
-        folders[folder] = folders.get(folder, 0.0) + weight
-    return Openings(documents, folders, sum(documents.values()))
-
-
-def weighed(counted: Openings, sizes: Mapping[str, int], indexed: int) -> Openings:
-    """The counts against the documents in each of their folders and in the index. Documents that are gone from the
-    index still count for their folder."""
-    if not counted.documents:
-        return counted
-    places = {folder: place for place, folder in enumerate(counted.folders)}
-    folder = np.array([places[folder_of(one)] for one in counted.documents])
-    known = np.maximum(np.bincount(folder), [sizes.get(one, 0) for one in places])
-    total = max(indexed, int(known.sum()))
-    found = habits(np.array(list(counted.documents.values())), folder, known, total)
-    return counted._replace(sizes=dict(zip(places, known.tolist(), strict=True)), indexed=total, habits=found)
-
-
-def opened(counted: Openings, documents: Sequence[str]) -> Array:
-    """[documents] how many times likelier than chance each is to be opened next within its folder, minus 1."""
-    counts = np.array([counted.documents.get(one, 0.0) for one in documents])
-    in_folder, sizes = _by_folder(counted, documents)
-    return np.where(in_folder > 0, document_lift(counted.habits, counts, in_folder, sizes) - 1, 0.0)
-
-
-def folder_opened(counted: Openings, documents: Sequence[str]) -> Array:
-    """[documents] how many times likelier than chance the next opening lies in the document's folder, minus 1."""
-    in_folder, sizes = _by_folder(counted, documents)
-    lift = folder_lift(counted.habits, in_folder, sizes / max(counted.indexed, 1), counted.total)
-    return lift - 1 if counted.total > 0 else np.zeros(len(lift))
-
-
-def _by_folder(counted: Openings, documents: Sequence[str]) -> tuple[Array, Array]:
-    """Openings in the folder of each document, and how many documents it has; 1 where none was opened: it does not
-    matter then."""
-    folders = [folder_of(one) for one in documents]
-    counts = np.array([counted.folders.get(one, 0.0) for one in folders])
-    return counts, np.array([counted.sizes.get(one, 1) for one in folders], dtype=np.float64)

@@ -19,16 +19,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from foltr.atomic import atomic_write, dump_json
 from foltr.errors import DataError, InputError
+from foltr.files import atomic_write, write_json
 from foltr.node import settings as node_settings
 from foltr.node.learning import versions
 from foltr.node.learning.log import Log
 from foltr.node.learning.memory import Use, document_key, split_key
 from foltr.node.learning.versions import Weights
-from foltr.node.places import private_file
-from foltr.node.roots import united
-from foltr.node.settings import Limits, Settings
+from foltr.node.settings import Limits, Settings, united
 from foltr.text.analysis import stemmer
 
 FORMAT = "foltr-node"
@@ -56,7 +54,7 @@ class Export(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Content(NamedTuple):
-    """What a file brings, checked."""
+    """Checked content of a file."""
 
     settings: Settings  # without `allow` and without inclusions
     uses: list[Use]  # in the order of time
@@ -65,7 +63,7 @@ class Content(NamedTuple):
 
 
 class Imported(NamedTuple):
-    """What was taken over."""
+    """Parts of an import that were taken over."""
 
     choices: int
     roots: int  # that are new
@@ -92,11 +90,7 @@ def write(path: Path, settings: Settings, uses: list[Use], weights: Weights | No
     ]
     today = time.strftime("%Y-%m-%d", time.gmtime())
     content = {"format": FORMAT, "version": 1, "exported": today, "settings": chosen, "memory": memory}
-    with atomic_write(path) as temporary:
-        private_file(temporary).write_text(
-            dump_json({**content, "weights": None if weights is None else msgspec.to_builtins(weights)}),
-            encoding="utf-8",
-        )
+    write_json(path, {**content, "weights": None if weights is None else msgspec.to_builtins(weights)}, private=True)
 
 
 def read(path: Path, moved: Mapping[str, str] | None = None) -> Content:
@@ -234,7 +228,7 @@ def _is_text(path: str) -> bool:
 def write_lines(path: Path, lines: Iterable[str]) -> int:
     """Writes lines to a file that its owner only can read; how many."""
     written = 0
-    with atomic_write(path) as temporary, private_file(temporary).open("w", encoding="utf-8") as file:
+    with atomic_write(path, private=True) as temporary, temporary.open("w", encoding="utf-8") as file:
         for line in lines:
             file.write(line.rstrip("\n") + "\n")
             written += 1

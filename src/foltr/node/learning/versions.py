@@ -1,14 +1,20 @@
 """Learned weights of a node: versions, refits from the log, and the way back. Versions stand in the log's database.
 
-Version 0 are the start weights of the package. Every ten clicks the weights are fitted to the whole log, with the prior
-at the start weights (`learners.softmax`), and become the next version unless the replay of the guard refuses it. A new
-version ranks at once; until the guard trusts it, lists are interleaved with the last trusted version, which returns by
-itself where the new one loses. After a return learning waits for more clicks.
+Version 0 are the start weights of the package. Every ten choices that teach (`teaching`) the weights are fitted to all
+of them, with the prior at the start weights (`learners.softmax`), and become the next version unless the replay of the
+guard refuses it. A new version ranks at once; until the guard trusts it, lists are interleaved with the last trusted
+version, which returns by itself where the new one loses. After a return learning waits for more choices.
+
+Weights of a federation arrive on trial like a refit (`adopt_shared`) and are the prior of the refits after them: the
+next choice fits the log around them. A version that returns brings its own prior back. Without enough opened results
+they stay on trial, and lists mix both orders as long as that lasts (`trial`).
 
 A version and what it changes is one transaction: a process that is killed while it trains leaves the old version.
 """
 
 import datetime
+import sqlite3
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -19,21 +25,22 @@ import numpy as np
 from foltr.client import Noise, local_update
 from foltr.errors import DataError, InputError
 from foltr.learners.softmax import SoftmaxMap, fit
-from foltr.node.learning import guard
+from foltr.node.learning import guard, teaching
 from foltr.node.learning.guard import Replay
 from foltr.node.learning.log import Log
 from foltr.node.learning.memory import typed_text
 from foltr.rankers import Linear
-from foltr.types import Array, Model, Update
+from foltr.types import Array, Interaction, Model, Update
 
 HISTORY = ("opened", "folder")  # features that count what was opened
 LEARNER = SoftmaxMap(min_clicks=10)
 # one fit to the whole log; the others of a federation average the noise out, so the prior is weaker than alone
 FEDERATED = SoftmaxMap(prior=5.0, min_clicks=5, clip=0.5, server_learning_rate=2.0, refit_every=1 << 30)
-WAIT = 50  # clicks after a return, until weights are fitted again
+WAIT = 50  # choices that teach after a return, until weights are fitted again
 STORED_VERSIONS = 100
 _LARGEST_WEIGHT = 1e3
 _MOST_FEATURES, _LONGEST_NAME = 1_000, 200
+SHARED = "federation"  # parent of weights that a federation shares
 _START = Path(__file__).with_name("start_weights.json")
 
 
@@ -49,8 +56,10 @@ class Weights(msgspec.Struct, frozen=True):
     version: int
     kind: Literal["linear"]
     features: tuple[WeightedFeature, ...]
-    parent: int | str = msgspec.field(name="from")  # the version that ranked before it, or "start"
+    parent: int | str = msgspec.field(name="from")  # the version that ranked before it, "start" or "federation"
     date: str = ""
+    prior: int = 0  # the shared version that a fit started from; 0: the start weights
+    origin: str = ""  # of shared weights: federation and version there
 
 
 class Version(NamedTuple):
@@ -58,14 +67,24 @@ class Version(NamedTuple):
 
     weights: Weights
     state: str  # "trial", "trusted", "replaced" (by the next), "refused" (by replay), "returned" (it lost), "left"
-    clicks: int  # behind it
+    clicks: int  # choices that it was fitted to
 
 
 class Serving(NamedTuple):
-    """What ranks now."""
+    """Weights that rank now."""
 
     current: Weights
     trusted: Weights | None  # to interleave with; None: the current version is trusted
+
+
+class Trial(NamedTuple):
+    """A version that ranks together with the trusted one, until the guard decides."""
+
+    version: int
+    trusted: int
+    shared: bool  # a federation sent it
+    won: int  # lists in which its order brought what was opened
+    lost: int
 
 
 class Opening(NamedTuple):
@@ -77,7 +96,7 @@ class Opening(NamedTuple):
 
 
 class Refit(NamedTuple):
-    """What a refit did."""
+    """Result of a refit."""
 
     version: int | None  # the new version, None where nothing changed
     reason: str
@@ -93,7 +112,8 @@ def parse_weights(text: bytes | str, *, where: str) -> Weights:
     names = [one.name for one in weights.features]
     if not names or len(set(names)) < len(names):
         raise DataError(f"{where}: expected at least one feature, and each of them once")
-    if len(names) > _MOST_FEATURES or max(map(len, [*names, weights.date, str(weights.parent)])) > _LONGEST_NAME:
+    texts = [*names, weights.date, str(weights.parent), weights.origin]
+    if len(names) > _MOST_FEATURES or max(map(len, texts)) > _LONGEST_NAME:
         raise DataError(f"{where}: expected at most {_MOST_FEATURES} features, and names of {_LONGEST_NAME} characters")
     for one in weights.features:
         if not abs(one.weight) <= _LARGEST_WEIGHT:
@@ -108,7 +128,7 @@ def start_weights() -> Weights:
 
 
 def feature_names(weights: Weights) -> tuple[str, ...]:
-    """What columns of the log are called: a feature is comparable under one scaling only."""
+    """Names of columns of the log: a feature is comparable under one scaling only."""
     return tuple(f"{one.name}:{one.scaling}" for one in weights.features)
 
 
@@ -178,65 +198,128 @@ def go_back(log: Log, number: int) -> Weights:
 def adopt(log: Log, weights: Weights) -> int:
     """Weights from another machine of the person become a new version, which ranks and is trusted; its number."""
     with log.transaction() as connection:
-        number = _insert(connection, aligned(weights), "trusted", 0)
+        own = msgspec.structs.replace(aligned(weights), prior=0, origin="")  # numbers of the other machine
+        number = _insert(connection, own, "trusted", 0)
         _put(connection, current=number, trusted=number)
     return number
+
+
+def adopt_shared(log: Log, weights: Weights) -> int | None:
+    """Weights of a federation become a new version on trial, and the prior of later refits; None where this version of
+    the federation (`origin`) was taken over before. Weights that rank the own log clearly worse than the start weights
+    do are refused: they are listed and never rank."""
+    parse_weights(msgspec.json.encode(weights), where="the ranker of the federation")  # as it is read again later
+    if weights.origin in {version.weights.origin for version in versions(log)}:
+        return None
+    names, taught, shared = feature_names(start_weights()), teaching.lessons(log), aligned(weights)
+    refused = (
+        len(taught) >= LEARNER.min_clicks
+        and guard.replay(
+            teaching.interactions(log, names, taught), values_of(start_weights(), names), values_of(shared, names)
+        ).clearly_worse
+    )
+    with log.transaction() as connection:
+        known = connection.execute("SELECT weights FROM versions")
+        if any(parse_weights(text, where=str(log.path)).origin == weights.origin for (text,) in known):
+            return None
+        number = _insert(connection, shared, "refused" if refused else "trial", 0)
+        if not refused:
+            _replace_trial(connection)
+            _put(connection, current=number, fitted_choice=0)  # the next choice fits the log around these weights
+        _drop_old(connection)
+    return number
+
+
+def trial(log: Log) -> Trial | None:
+    """The version on trial; None where the version that ranks is trusted."""
+    now = serving(log)
+    if now.trusted is None:
+        return None
+    won, lost = guard.compared(trial_points(log))
+    return Trial(now.current.version, now.trusted.version, bool(now.current.origin), won, lost)
 
 
 def reset(log: Log) -> None:
     """Deletes every version; the start weights rank, and the log is learned from anew."""
     with log.transaction() as connection:
         connection.execute("DELETE FROM versions")
-        connection.execute("DELETE FROM learning WHERE key != 'off'")
+        connection.execute("DELETE FROM learning WHERE key != 'erasures'")
+        count_erasure(connection)
 
 
-def switch(log: Log, *, on: bool) -> None:
-    """Whether weights are refitted at all; the current version stays."""
-    with log.transaction() as connection:
-        _put(connection, off=0 if on else 1)
-
-
-def is_on(log: Log) -> bool:
-    return not _state(log).get("off", 0)
+def count_erasure(connection: sqlite3.Connection) -> None:
+    """Changes the state of learning, so that a fit that began before an erasure is not stored."""
+    _put(connection, erasures=_state_in(connection).get("erasures", 0) + 1)
 
 
 # ---- learning
 
 
 def refit_due(log: Log) -> bool:
-    """Whether enough was clicked since the last fit, and learning is on."""
+    """Whether enough choices taught something since the last fit."""
     return _due(log, _state(log))
 
 
 def refit(log: Log, now: float, *, learner: SoftmaxMap = LEARNER, force: bool = False) -> Refit:
-    """Fits the weights to the whole log; a version that the replay does not refuse ranks from now on."""
+    """Fits the weights to all choices that teach; a version that the replay does not refuse ranks from now on.
+
+    The fit holds no lock. Where the log was erased, or learning changed, meanwhile, its result is not stored.
+    """
     judge(log)
-    state, clicks, start = _state(log), log.clicks(), start_weights()
-    if state.get("off", 0) or clicks < learner.min_clicks or not (force or _due(log, state)):
-        return Refit(None, "nothing to learn from yet, or learning is off")
-    names, before = feature_names(start), version(log, state.get("current", 0))
-    interactions = log.interactions(names)
+    state, taught = _state(log), teaching.lessons(log)
+    if len(taught) < learner.min_clicks or not (force or _due(log, state)):
+        return Refit(None, "nothing to learn from yet")
+    before = version(log, state.get("current", 0))
+    start = _prior(log, before)
+    names = feature_names(start)
+    interactions = teaching.interactions(log, names, taught)
+    if len(interactions) < learner.min_clicks:
+        return Refit(None, "the log was erased meanwhile")
     priors = msgspec.structs.replace(learner, history=history_indices(start)).priors(len(names))
-    fitted = fit(interactions, values_of(start, names), priors, unshown=learner.unshown, evidence=learner.evidence)
-    found = guard.replay(interactions, values_of(before, names), fitted)
+
+    def fitted_to(some: Sequence[Interaction]) -> Array:
+        return fit(some, values_of(start, names), priors, unshown=learner.unshown)
+
+    fitted, was_fitted = fitted_to(interactions), _choices_behind(log, before)
+    rival, found = _hardest_rival(interactions, fitted_to, before, was_fitted)
     usable, refused = bool((np.abs(fitted) <= _LARGEST_WEIGHT).all()), found.clearly_worse
     with log.transaction() as connection:
         if _state_in(connection) != state:
-            return Refit(None, "another process has fitted or judged meanwhile")
+            return Refit(None, "the log was erased, or another fit or verdict came meanwhile")
         _put(connection, fitted_choice=_last(connection, "choices"), wait=0)
         if not usable:
             return Refit(None, f"refused: a weight is no number, or beyond {_LARGEST_WEIGHT:g}", found)
         number = _insert(
-            connection, _named(fitted, start, now, before.version), "refused" if refused else "trial", clicks
+            connection, _named(fitted, start, now, before.version), "refused" if refused else "trial", len(taught)
         )
+        if refused and rival == 0 and was_fitted:
+            _return_to(log, 0, "returned")  # what ranks now was fitted to the same log
         if not refused:
-            replaced = (before.version,)
-            connection.execute("UPDATE versions SET state = 'replaced' WHERE version = ? AND state = 'trial'", replaced)
+            _replace_trial(connection)
             _put(connection, current=number)
         _drop_old(connection)
     if refused:
-        return Refit(None, f"refused: the log ranks worse, {found.old:.3f} -> {found.new:.3f}", found)
-    return Refit(number, f"fitted to {clicks} clicks", found)
+        worse = f"worse than version {rival}, {found.old:.3f} -> {found.new:.3f}"
+        return Refit(None, f"refused: texts that it was not fitted to rank {worse}", found)
+    return Refit(number, f"fitted to {len(taught)} choices", found)
+
+
+def _hardest_rival(
+    interactions: Sequence[Interaction], fit: Callable[[Sequence[Interaction]], Array], before: Weights, was_fitted: int
+) -> tuple[int, Replay]:
+    """The version that held-out fits lose to clearly, or else the one that ranks now, with the replay against it.
+
+    Rivals are the start weights and what ranks now. A version that was fitted to the first choices of this log is
+    replayed like the new one, by fits that do not know the fold.
+    """
+    names, held_out = feature_names(before), guard.held_out(interactions, fit)
+    rivals = {0: values_of(start_weights(), names)}
+    if before.version:
+        known = guard.held_out(interactions, fit, first=was_fitted) if was_fitted else values_of(before, names)
+        rivals[before.version] = known
+    replays = {number: guard.replay(interactions, weights, held_out) for number, weights in rivals.items()}
+    lost = [(number, replay) for number, replay in replays.items() if replay.clearly_worse]
+    return lost[0] if lost else (before.version, replays[before.version])
 
 
 def judge(log: Log) -> Literal["return", "trust", "open"]:
@@ -245,15 +328,16 @@ def judge(log: Log) -> Literal["return", "trust", "open"]:
     current, trusted = state.get("current", 0), state.get("trusted", 0)
     if current == trusted:
         return "open"
-    said = guard.verdict(trial_points(log))
-    if said == "return":
-        _return_to(log, trusted, "returned")
-    if said == "trust":
-        with log.transaction() as connection:
-            if _state_in(connection).get("current", 0) == current:
-                _put(connection, trusted=current, judged_impression=_last(connection, "impressions"))
-                connection.execute("UPDATE versions SET state = 'trusted' WHERE version = ?", (current,))
-    return said
+    verdict = guard.verdict(trial_points(log))
+    with log.transaction() as connection:
+        if _state_in(connection) != state:  # erased, fitted or judged meanwhile
+            return "open"
+        if verdict == "return":
+            _return_to(log, trusted, "returned")
+        if verdict == "trust":
+            _put(connection, trusted=current, judged_impression=_last(connection, "impressions"))
+            connection.execute("UPDATE versions SET state = 'trusted' WHERE version = ?", (current,))
+    return verdict
 
 
 def trial_points(log: Log) -> list[int]:
@@ -281,12 +365,14 @@ def update(
     log: Log, shared: Weights, *, mechanism: Any, noise: Noise, learner: SoftmaxMap = FEDERATED, client: int = 0,
     event: Any = None,
 ) -> Update:  # fmt: skip
-    """What a federation is sent: the difference of a fit to the whole log from the shared weights, clipped."""
+    """Update for a federation: the difference that all choices that teach make to the shared weights, clipped. Its
+    weight is the number of these choices."""
     names = feature_names(shared)
+    interactions = teaching.interactions(log, names, teaching.lessons(log))
     model = Model(values_of(shared, names), shared.version, Linear())
     chosen = msgspec.structs.replace(learner, history=history_indices(shared))
     return local_update(
-        model, log.interactions(names), learner=chosen, mechanism=mechanism, noise=noise, client=client, event=event
+        model, interactions, learner=chosen, mechanism=mechanism, noise=noise, client=client, event=event
     )
 
 
@@ -294,12 +380,20 @@ def update(
 
 
 def _due(log: Log, state: dict[str, int]) -> bool:
-    """Clicks are counted from the last fit by their numbers, which deleting from the log does not change."""
-    rows = log.rows(
-        "SELECT count(*) FROM choices WHERE id > ? AND withdrawn = 0 AND impression IS NOT NULL",
-        (state.get("fitted_choice", 0),),
+    """Choices are counted from the last fit by their numbers, which deleting from the log does not change."""
+    needed, fitted = max(LEARNER.refit_every, state.get("wait", 0)), state.get("fitted_choice", 0)
+    newer = log.rows(
+        "SELECT count(*) FROM choices WHERE id > ? AND withdrawn = 0 AND impression IS NOT NULL", (fitted,)
     )
-    return not state.get("off", 0) and rows[0][0] >= max(LEARNER.refit_every, state.get("wait", 0))
+    if newer[0][0] < needed:  # nearly always: the log need not be read
+        return False
+    return sum(lesson.choice > fitted for lesson in teaching.lessons(log)) >= needed
+
+
+def _choices_behind(log: Log, weights: Weights) -> int:
+    """How many choices of this log a version was fitted to; 0 where it came from elsewhere."""
+    rows = log.rows("SELECT clicks FROM versions WHERE version = ?", (weights.version,))
+    return int(rows[0][0]) if rows else 0
 
 
 def _return_to(log: Log, number: int, why: str) -> None:
@@ -313,12 +407,23 @@ def _last(connection: Any, table: Literal["choices", "impressions"]) -> int:
     return int(connection.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0])  # noqa: S608
 
 
+def _replace_trial(connection: Any) -> None:
+    """The version that ranks makes room for the next one; a trusted one stays the one to return to."""
+    replaced = (_state_in(connection).get("current", 0),)
+    connection.execute("UPDATE versions SET state = 'replaced' WHERE version = ? AND state = 'trial'", replaced)
+
+
+def _prior(log: Log, current: Weights) -> Weights:
+    """The weights that a refit starts from: those of a federation that lead to what ranks, or the start weights."""
+    return current if current.origin else version(log, current.prior)
+
+
 def _named(values: Array, like: Weights, now: float, parent: int) -> Weights:
     features = tuple(
         WeightedFeature(one.name, one.scaling, float(value)) for one, value in zip(like.features, values, strict=True)
     )
     day = datetime.datetime.fromtimestamp(now, tz=datetime.UTC).date().isoformat()
-    return Weights(0, "linear", features, parent or "start", day)
+    return Weights(0, "linear", features, parent or "start", day, prior=like.version)
 
 
 def _insert(connection: Any, weights: Weights, state: str, clicks: int) -> int:
@@ -330,11 +435,12 @@ def _insert(connection: Any, weights: Weights, state: str, clicks: int) -> int:
 
 
 def _drop_old(connection: Any) -> None:
-    used = _state_in(connection)
-    connection.execute(
-        "DELETE FROM versions WHERE version <= (SELECT max(version) FROM versions) - ? AND version NOT IN (?, ?)",
-        (STORED_VERSIONS, used.get("current", 0), used.get("trusted", 0)),
-    )
+    used = {_state_in(connection).get(name, 0) for name in ("current", "trusted")}
+    rows = connection.execute("SELECT version, weights FROM versions").fetchall()
+    used |= {parse_weights(text, where=f"version {number}").prior for number, text in rows if number in used}
+    newest = max((number for number, _ in rows), default=0)
+    old = [(number,) for number, _ in rows if number <= newest - STORED_VERSIONS and number not in used]
+    connection.executemany("DELETE FROM versions WHERE version = ?", old)
 
 
 def _state(log: Log) -> dict[str, int]:

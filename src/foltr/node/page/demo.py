@@ -78,7 +78,7 @@ def verdict(gain: Estimate) -> str:
 
 
 def distance(gain: Estimate) -> str:
-    """How many standard errors a difference is from zero."""
+    """Distance of a difference from zero, in standard errors."""
     many = abs(gain.mean) >= 10 * gain.error
     return "more than 10 standard errors" if many else f"{abs(gain.mean) / gain.error:.1f} standard errors"
 
@@ -104,9 +104,9 @@ def estimate(value: Estimate) -> str:
 def add(app: FastAPI, page: "Page", story: Story) -> None:
     @app.get("/demo")
     def demo(request: Request, seen: Integer = -1) -> Response:
-        part = "hx-request" in request.headers
+        part = "x-part" in request.headers
         if part and seen == story.version:
-            return Response(status_code=204)  # htmx leaves the page as it is
+            return Response(status_code=204)  # the page stays as it is
         template = "demo_state.html" if part else "demo.html"
         last = story.points[-1] if story.points else None
         said: dict[str, Any] = {"verdict": verdict(last.gain), "distance": distance(last.gain)} if last else {}
@@ -114,5 +114,5 @@ def add(app: FastAPI, page: "Page", story: Story) -> None:
 
 
 def _sent(story: Story) -> dict[str, int]:
-    """What one person has sent and received over all rounds."""
+    """Bytes that one person has sent and received over all rounds."""
     return {name: sum(getattr(one, name) for one in story.points) for name in ("numbers", "sent", "received")}

@@ -1,11 +1,13 @@
 """The ways into a served page: which addresses are served, fresh addresses with a token, and a browser that is started.
 
-A browser is not started with the token, since everybody can read the arguments of a process: it is started with a file
-that only its owner can read, whose form sends the token. So the token is in no address and in no history.
+A browser is started with an address whose token is valid once and for a minute; a browser in a sandbox can read no
+file of ours. Other users can read the arguments of a process, and with them the token, but the server closes their
+connections before it reads them (`connections.Door`). Where the system does not tell who owns a connection, the browser
+is started with a file that only its owner can read, whose form sends the token. The page that it enters replaces the
+address that has the token, so that it is in no history.
 """
 
 import contextlib
-import fcntl
 import html
 import os
 import sys
@@ -14,9 +16,11 @@ from pathlib import Path
 
 import msgspec
 
-from foltr.atomic import atomic_write, dump_json
+from foltr import files
+from foltr.files import dump_json, private_folder
 from foltr.node.page import sign_ins
-from foltr.node.places import Places, private_file, private_folder
+from foltr.node.page.peers import tells_owners
+from foltr.node.places import Places
 
 _PREFIX = "running-"  # a file for each port that is served; its lock is held as long as the server lives
 
@@ -26,6 +30,7 @@ class Served(msgspec.Struct, frozen=True):
 
     port: int
     host: str  # as it stands in an address
+    process: int = 0  # number of the server's process
 
     @property
     def address(self) -> str:
@@ -37,18 +42,13 @@ def announced(places: Places, served: Served) -> Iterator[None]:
     """While it is served, other commands of this user find it; afterwards no token is left."""
     folder = private_folder(sign_ins.page_folder(places))
     _delete_files_of_older_versions(places)
-    file = private_file(folder / f"{_PREFIX}{served.port}")
-    with file.open("r+", encoding="utf-8") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        stream.truncate(0)
-        stream.write(dump_json(msgspec.to_builtins(served)))
-        stream.flush()
+    with files.announced(folder / f"{_PREFIX}{served.port}", dump_json(msgspec.to_builtins(served))):
         try:
             yield
         finally:
-            file.unlink(missing_ok=True)
-            sign_ins.delete_tokens(folder)
-            leading_page(folder).unlink(missing_ok=True)
+            if served_pages(places) == [served]:  # tokens open every page of this node
+                sign_ins.delete_tokens(folder)
+            leading_page(folder, served).unlink(missing_ok=True)
 
 
 def served_pages(places: Places) -> list[Served]:
@@ -59,16 +59,10 @@ def served_pages(places: Places) -> list[Served]:
 
 
 def _read(file: Path) -> Served | None:
-    """The lock tells whether the server lives: its number may belong to another process by now."""
-    try:
-        with file.open("rb") as stream:
-            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return None
-    except BlockingIOError:
+    """None: its server has ended."""
+    if files.is_announced(file):
         with contextlib.suppress(OSError, msgspec.MsgspecError):
             return msgspec.json.decode(file.read_bytes(), type=Served)
-    except OSError:  # it ended meanwhile
-        pass
     return None
 
 
@@ -84,18 +78,20 @@ def open_browser(places: Places, served: Served) -> bool:
     if not _has_display():
         return False
     folder = private_folder(sign_ins.page_folder(places))
-    file = leading_page(folder)
     token = sign_ins.mint(folder, sign_ins.BROWSER_SECONDS)
-    with atomic_write(file) as temporary:
-        private_file(temporary).write_text(_LEADING.format(address=html.escape(served.address), token=token), "utf-8")
+    address = f"{served.address}?token={token}"
+    if not tells_owners():
+        file = leading_page(folder, served)
+        files.write_text(file, _LEADING.format(address=html.escape(served.address), token=token), private=True)
+        address = file.as_uri()
     with contextlib.suppress(webbrowser.Error):
-        return bool(webbrowser.open(file.as_uri()))
+        return bool(webbrowser.open(address))
     return False
 
 
-def leading_page(folder: Path) -> Path:
-    """A page that sends the token of `open_browser`; the token is valid for a minute."""
-    return folder / "open.html"
+def leading_page(folder: Path, served: Served) -> Path:
+    """A page that sends the token of `open_browser`, where an address with it would tell it to other users."""
+    return folder / f"open-{served.port}.html"
 
 
 _LEADING = """<!doctype html>

@@ -1,6 +1,6 @@
-"""The child process that keeps the index up to date while the page is served, at the lowest priority.
+"""The child process that keeps the index up to date while the page is served, at a low priority.
 
-    python -m foltr.node.page.following '{"config": ..., "data": ..., "cache": ...}'
+    python -m foltr.node.page.following '{"config": ..., "data": ..., "cache": ..., "state": ...}'
 
 It is a process of its own, so that reading files never delays an answer. It writes its progress as lines of JSON to
 its standard output and ends when its standard input is closed: a server that was killed leaves no process behind.
@@ -19,15 +19,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from foltr.errors import FoltrError
-from foltr.node.file_version import reason_of, reason_text
+from foltr.node.extract.file_version import reason_of, reason_text
 from foltr.node.index import follower
 from foltr.node.page.server_log import limited_log
 from foltr.node.places import Places
+
+if TYPE_CHECKING:
+    from foltr.node.learning.log import Log
 
 _LOG = logging.getLogger(__name__)
 _FIRST_SECONDS, _LONGEST_SECONDS = 1.0, 300.0  # until a child that died is started again: twice as long each time
@@ -98,7 +101,7 @@ class Following:
 
     def _new_child(self) -> "subprocess.Popen[str]":
         arguments = json.dumps(
-            {name: str(getattr(self._places, name)) for name in ("config", "data", "cache")}, allow_nan=False
+            {name: str(folder) for name, folder in msgspec.structs.asdict(self._places).items()}, allow_nan=False
         )
         return subprocess.Popen(
             [sys.executable, "-m", __name__, arguments],
@@ -120,7 +123,7 @@ class Following:
                 child.wait()
         self.state = {}
         with contextlib.suppress(OSError):
-            follower.remove(self._places)
+            follower.remove(self._places, follower.process(os.getpid()))
 
     def _listen(self, child: "subprocess.Popen[str]") -> None:
         assert child.stdout is not None
@@ -167,7 +170,7 @@ class Following:
 
 
 def _ending(code: int, last_words: str) -> str:
-    """How a process ended, in words."""
+    """Describes in words how a process ended."""
     try:
         ended = f"ended with exit code {code}" if code >= 0 else f"was killed by {signal.Signals(-code).name}"
     except ValueError:
@@ -179,16 +182,23 @@ def main(arguments: str) -> None:
     """Indexes, then follows changes, until standard input is closed."""
     from foltr.node.index import background
     from foltr.node.index.watch import follow
+    from foltr.node.learning import renames
+    from foltr.node.learning.log import Log
 
-    background.lowest_priority()
+    background.low_priority()
     os.umask(0o077)  # tantivy merges files in threads of its own, also after the last commit
     places = Places(**{name: Path(value) for name, value in msgspec.json.decode(arguments).items()})
     ended = threading.Event()
     threading.Thread(target=_wait_for_the_end, args=(ended,), daemon=True).start()
+    log = Log(places.data / "log.sqlite")
     while not ended.is_set():
         try:
-            for record in follow(places, ended):
-                _tell(record._asdict())
+            for record in follow(places, ended, followed=_Followed(log)):
+                said = record._asdict()
+                moved = said.pop("moved", ())
+                if moved:
+                    renames.follow(log, moved)
+                _tell(said)
                 if ended.is_set():
                     break
         except FoltrError as problem:  # such as another process that indexes: it is tried again
@@ -199,6 +209,23 @@ def main(arguments: str) -> None:
             with limited_log():  # without the message, which may name a file
                 _LOG.exception("indexing failed")
             sys.exit(1)
+
+
+class _Followed:
+    """The files that the log names; the same list until the log changes."""
+
+    def __init__(self, log: "Log") -> None:
+        self._log = log
+        self._state: tuple[Any, ...] = ()
+        self._paths: list[str] = []
+
+    def __call__(self) -> list[str]:
+        from foltr.node.learning import renames
+
+        state = self._log.state()
+        if state != self._state:
+            self._state, self._paths = state, renames.followed_paths(self._log)
+        return self._paths
 
 
 def _wait_for_the_end(ended: threading.Event) -> None:

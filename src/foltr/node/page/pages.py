@@ -1,6 +1,6 @@
 """The pages beside search: history, learning, what leaves this machine, index, settings, forgetting, help."""
 
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from fastapi import FastAPI, Form, Request, Response
@@ -10,16 +10,22 @@ from foltr.errors import FoltrError, InputError, SpecError
 from foltr.node import places as node_places
 from foltr.node import settings as node_settings
 from foltr.node.index import files
-from foltr.node.learning import log_files
+from foltr.node.index.rules import is_default
+from foltr.node.learning import curations, erasure, log_files
+from foltr.node.learning import success as node_success
 from foltr.node.learning import versions as node_learning
+from foltr.node.learning.erasure import Erased
 from foltr.node.learning.log import Displayed
 from foltr.node.learning.versions import Opening
 from foltr.node.node import Node
 from foltr.node.page.search import Integer, clean, number_of
-from foltr.node.search import pins
+from foltr.node.page.syncing import is_member
+from foltr.node.search import consents
 from foltr.node.search import query as language
 from foltr.node.search.conditions import seconds_of
-from foltr.node.settings import Settings
+from foltr.node.search.launchable import RISKS
+from foltr.node.settings import Settings, check_root
+from foltr.text.analysis import LANGUAGES
 
 if TYPE_CHECKING:
     from foltr.node.page.app import Page
@@ -37,6 +43,7 @@ class SearchView(NamedTuple):
     time: float
     query: str | None  # None: erased
     opened: list[tuple[str, int, bool]]  # key of the document, rank, taken back
+    is_empty: bool  # nothing was found
 
 
 class Point(NamedTuple):
@@ -61,29 +68,35 @@ def _add_history(app: FastAPI, page: "Page") -> None:
     node = page.node
 
     @app.get("/history")
-    def history(find: str = "", before: Integer | None = None, deleted: Integer | None = None) -> Response:
+    def history(
+        find: str = "", before: Integer | None = None, deleted: Integer | None = None, weights: str = "",
+        complete: bool = True,
+    ) -> Response:  # fmt: skip
         text = clean(find).strip()
         rows = node.history(_PAGE + 1, before, text=text)
         following = rows[_PAGE - 1].impression if len(rows) > _PAGE else None
         return page.render(
             "history.html", searches=[_searched(one) for one in rows[:_PAGE]], find=text, following=following,
-            deleted=deleted, statements=pins.every(node.log), retention=node.settings.retention_days,
+            done=_deletion(deleted, weights, complete), curations=curations.every(node.log),
+            retention=node.settings.retention_days, learned=bool(node.versions()),
         )  # fmt: skip
 
     @app.post("/history/delete")
     def delete(
-        csrf: Text = "", search: Text = "", since: Text = "", until: Text = "", everything: Text = ""
-    ) -> Response:
+        csrf: Text = "", search: Text = "", since: Text = "", until: Text = "", everything: Text = "",
+        reset_weights: Text = "",
+    ) -> Response:  # fmt: skip
         page.check(csrf)
-        deleted = _delete(node, search, since, until, everything)
-        return RedirectResponse(f"/history?deleted={deleted}", status_code=303)
+        erased = _delete(node, search, since, until, everything, reset_weights)
+        address = f"/history?deleted={erased.searches}&weights={erased.weights}&complete={int(erased.complete)}"
+        return RedirectResponse(address, status_code=303)
 
     @app.post("/history/take-back")
     def take_back(csrf: Text = "", number: Text = "") -> Response:
         page.check(csrf)
-        for one in pins.every(node.log):
-            if str(one.time) == number:
-                pins.remove(node.log, one.query, one.document)
+        for curation in curations.every(node.log):
+            if str(curation.time) == number:
+                erasure.remove_curation(node.log, curation.query, curation.document)
         return RedirectResponse("/history", status_code=303)
 
     @app.get("/history/export")
@@ -93,15 +106,22 @@ def _add_history(app: FastAPI, page: "Page") -> None:
         return StreamingResponse(lines, media_type="application/x-ndjson", headers=headers)
 
 
-def _delete(node: Node, search: str, since: str, until: str, everything: str) -> int:
+def _deletion(deleted: int | None, weights: str, complete: bool) -> str:
+    """Says what a deletion did, from the address that it led to."""
+    if deleted is None:
+        return ""
+    fates: dict[str, Literal["unchanged", "reset"]] = {"unchanged": "unchanged", "reset": "reset"}
+    return erasure.summary(Erased(deleted, fates.get(weights, "none"), complete))
+
+
+def _delete(node: Node, search: str, since: str, until: str, everything: str, reset_weights: str) -> Erased:
     if search:
         number = number_of(search)
         if number is None:
             raise InputError(f"{search[:20]!r} is no number of a search")
         return node.delete_history([number])
     if everything:
-        pins.erase_all(node.log)  # they hold texts of searches too
-        return node.delete_history()
+        return node.delete_history(reset_weights=bool(reset_weights))
     for text in filter(None, (since, until)):
         if language.date_of(text) is None:
             raise InputError(f"{text[:20]!r} is no day; write YYYY-MM-DD")
@@ -113,7 +133,7 @@ def _delete(node: Node, search: str, since: str, until: str, everything: str) ->
 def _searched(one: Displayed) -> SearchView:
     opened = [(choice.document, choice.position + 1, bool(choice.withdrawn))
               for choice in one.choices if choice.document is not None]  # fmt: skip
-    return SearchView(one.impression, one.time, one.query, opened)
+    return SearchView(one.impression, one.time, one.query, opened, not one.documents)
 
 
 # ---- learning
@@ -128,6 +148,7 @@ def _add_learning(app: FastAPI, page: "Page") -> None:
         return page.render(
             "learning.html", versions=node.versions(), current=status.version, points=points, clicks=status.clicks,
             said=_LEARNED.get(said, ""), settings=node.settings,
+            success=node_success.sentence(node_success.success(node.log)),
         )  # fmt: skip
 
     @app.get("/learning/curve.json")
@@ -168,25 +189,53 @@ def curve(openings: list[Opening]) -> list[Point]:
 # ---- what leaves, index, why
 
 
+def _releases(places: node_places.Places) -> dict[str, Any]:
+    """Federations and messages of this node; what a federation needs is imported only where the node joined one."""
+    if not is_member(places) and not any(places.data.glob("federation/ledger")):
+        return {"federations": [], "releases": []}
+    from foltr.node.learning import federated, released
+
+    found = released.releases(places)
+    joined = [membership.joined.invitation for membership in federated.memberships_of(places)]
+    return {"federations": joined, "releases": found.rows[::-1], "figures": found.figures}
+
+
 def _add_index(app: FastAPI, page: "Page") -> None:
     node = page.node
 
     @app.get("/leaves")
     def leaves() -> Response:
-        return page.render("leaves.html", files=node_places.stored_files(node.places), places=node.places)
+        values: dict[str, Any] = {"files": node_places.stored_files(node.places), "places": node.places}
+        return page.render("leaves.html", **values, **_releases(node.places))
 
     @app.get("/index")
     def index(request: Request) -> Response:
         progress = page.following.state if page.following else {}
         values: dict[str, Any] = {"status": node.status(), "progress": progress, "states": _STATES}
-        if "hx-request" in request.headers:
+        if "x-part" in request.headers:
             return page.render("index_state.html", **values)
         with node.reading() as reader:
             tables = reader.store.connection if reader else None
             values["reasons"] = files.reasons(tables) if tables else []
+            values["secrets"] = files.secrets(tables) if tables else []
             values["problems"] = files.problems(tables) if tables else []
             values["root_problems"] = files.root_problems(tables) if tables else {}
         return page.render("index.html", **values)
+
+    @app.get("/rule")
+    def excluded_names(reason: str = "", folder: str = "") -> Response:
+        """Names of what a rule leaves out of a folder: they appear only where the person opens the rule."""
+        with node.reading() as reader:
+            names = files.left_out(reader.store.connection, clean(reason), clean(folder)) if reader else []
+        return page.render("excluded.html", reason=clean(reason), folder=clean(folder), names=names,
+                           allowed=is_default(reason))  # fmt: skip
+
+    @app.post("/rule")
+    def allow(csrf: Text = "", file: Text = "") -> Response:
+        page.check(csrf)
+        with page.standing_still():
+            node.index_anyway(number_of(file) or 0)
+        return RedirectResponse("/index", status_code=303)
 
     @app.post("/index")
     def change(csrf: Text = "", action: Text = "") -> Response:
@@ -209,15 +258,15 @@ def _add_index(app: FastAPI, page: "Page") -> None:
 
     @app.get("/help")
     def help_(request: Request) -> Response:
-        return page.render("help_text.html" if "hx-request" in request.headers else "help.html")
+        return page.render("help_text.html" if "x-part" in request.headers else "help.html")
 
 
 _STATES = {
     "indexed": "can be found",
-    "waiting": "will be read next",
+    "waiting": "will be read next; found by its name where there are many",
     "excluded": "left out by a rule",
-    "skipped": "left out because of its content or size",
-    "failed": "could not be read",
+    "skipped": "has no text, or none that is read; found by its name unless it looks like a secret",
+    "failed": "could not be read; found by its name",
 }
 
 
@@ -234,9 +283,20 @@ def size(number: int) -> str:
 def _add_settings(app: FastAPI, page: "Page") -> None:
     node = page.node
 
+    def shown(form: dict[str, str], code: int = 200, **values: Any) -> Response:
+        usual = {"problem": "", "saved": False, "erased": [], "languages": LANGUAGES, "risks": RISKS,
+                 "consents": sorted(consents.given(node.places))}  # fmt: skip
+        return page.render("settings.html", code, **{**usual, "form": form, "node": node, **values})
+
     @app.get("/settings")
     def settings(saved: bool = False) -> Response:
-        return page.render("settings.html", form=_form_of(node.settings), problem="", saved=saved, node=node)
+        return shown(_form_of(node.settings), saved=saved)
+
+    @app.post("/settings/ask-again")
+    def ask_again(csrf: Text = "", kind: Text = "") -> Response:
+        page.check(csrf)
+        consents.revoke(node.places, kind)
+        return RedirectResponse("/settings?saved=1#opening", status_code=303)
 
     @app.post("/settings")
     async def save(request: Request) -> Response:
@@ -244,11 +304,18 @@ def _add_settings(app: FastAPI, page: "Page") -> None:
 
         given = {name: str(value) for name, value in (await request.form(max_files=0, max_fields=40)).items()}
         page.check(given.get("csrf", ""))
+        form = {**dict.fromkeys(_FIELDS, ""), **given}
         try:
-            await run_in_threadpool(_save, page, settings_of(given, node.settings))
+            wanted = settings_of(given, node.settings)
+            for root in wanted.roots:
+                if root not in node.settings.roots:
+                    check_root(root)
+            removed = [root for root in node.settings.roots if root not in wanted.roots]
+            if removed and _lines(given.get("erase", "")) != removed:  # the question named these folders
+                return shown(form, 409, erased=removed)
+            await run_in_threadpool(_save, page, wanted)
         except FoltrError as problem:
-            form = {**dict.fromkeys(_FIELDS, ""), **given}
-            return page.render("settings.html", 422, form=form, problem=str(problem), saved=False, node=node)
+            return shown(form, 422, problem=str(problem))
         return RedirectResponse("/settings?saved=1", status_code=303)
 
 
@@ -261,7 +328,7 @@ def settings_of(form: dict[str, str], before: Settings) -> Settings:
         **msgspec.to_builtins(before),
         "roots": _lines(form["roots"]),
         "exclude": _lines(form["exclude"]),
-        "language": form["language"].strip(),
+        "language": form["language"],
         **{name: name in form for name in _SWITCHES},
         **{name: _whole(form, name) for name in ("workers", "retention_days")},
     }
@@ -292,10 +359,7 @@ def _save(page: "Page", wanted: Settings) -> None:
     added = [one for one in wanted.roots if one not in before.roots]
     gone = [one for one in before.roots if one not in wanted.roots]
     excluded = [one for one in wanted.exclude if one not in before.exclude]
-    if page.following:
-        with page.following.stopped():
-            _apply(node, wanted, added, gone, excluded)
-    else:
+    with page.standing_still():
         _apply(node, wanted, added, gone, excluded)
 
 
@@ -326,9 +390,6 @@ def _add_forgetting(app: FastAPI, page: "Page") -> None:
         if confirmation.strip().casefold() != CONFIRMATION:
             problem = f"Nothing was erased: type the words “{CONFIRMATION}” to confirm."
             return page.render("forget.html", 422, problem=problem, done=False, **values)
-        if page.following:
-            with page.following.stopped():
-                node.forget()
-        else:
+        with page.standing_still():
             node.forget()
         return page.render("forget.html", problem="", done=True, confirmation=CONFIRMATION, status=node.status())

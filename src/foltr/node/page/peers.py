@@ -1,4 +1,4 @@
-"""Who owns the other end of a connection on this machine, as Linux tells.
+"""Owners of the other ends of connections on this machine, as Linux tells.
 
 Cookies are shared by all ports of a host name, and so a server of another user, once visited, is sent ours. With the
 owner of a connection known, a stolen cookie is of no use to other users, and their connections cost next to nothing.

@@ -10,7 +10,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from email.utils import parseaddr
-from pathlib import Path, PurePath
 from typing import Annotated, NamedTuple
 
 from fastapi import Query as Parameter
@@ -22,7 +21,7 @@ from foltr.node.index.store import Document
 from foltr.node.node import Node
 from foltr.node.search import query as language
 from foltr.node.search.query import Clause, Query
-from foltr.node.search.results import Results, Row
+from foltr.node.search.results import Results, Row, counted
 from foltr.node.search.snippets import escaped, printable
 
 MAX_CHARACTERS = language.MAX_CHARACTERS
@@ -45,13 +44,15 @@ class RowView(NamedTuple):
     rank: int
     title: Markup
     where: str  # path, or sender of a mail
-    folder: str
+    copied_path: str  # for other programs; "" for one that they may misread
     day: str  # ISO date
     kind: str
     snippet: Markup
     reason: str
     remembered: bool
     pinned: bool
+    away: bool  # its disk is not there now
+    cut: bool  # only the beginning of its text is searched
 
 
 class Filter(NamedTuple):
@@ -140,7 +141,7 @@ def filters(node: Node, asked: Asked) -> list[FilterGroup]:
 
 
 def _every_document(node: Node, asked: Asked) -> list[Document]:
-    """All documents of a list, at most a thousand; it is computed again, since lists that were shown are held short."""
+    """All documents of a list, at most a thousand. The node still has its ranking (`RecentRankings`)."""
     with node.reading():
         found = node.listed(asked.text, newest_first=asked.newest_first)
         return [] if found is None else found.documents()
@@ -153,11 +154,13 @@ def _waiting(node: Node) -> int:
 
 def marked(text: str, highlights: Iterable[tuple[int, int]]) -> Markup:
     """Text as HTML with ranges marked: escaped piece by piece, so that no offset falls into an entity."""
-    parts, last = [], 0
+    parts: list[str] = []
+    last = 0
     for start, end in highlights:
-        parts += [escape(text[last:start]), Markup("<mark>"), escape(text[start:end]), Markup("</mark>")]
+        parts += [escape(text[last:start]), "<mark>", escape(text[start:end]), "</mark>"]
         last = end
-    return Markup("").join([*parts, escape(text[last:])])
+    parts.append(escape(text[last:]))
+    return Markup("".join(parts))  # noqa: S704 - every piece is escaped; Markup.join would look at each again
 
 
 def without(query: Query, group: tuple[Clause, ...]) -> str:
@@ -166,7 +169,7 @@ def without(query: Query, group: tuple[Clause, ...]) -> str:
 
 def short_path(path: str) -> str:
     """A path as it is shown: ~ for the home folder, nothing that is not printed as itself."""
-    home = str(Path.home())
+    home = os.path.expanduser("~")  # noqa: PTH111 - for every row of every keystroke
     shown = "~" + path[len(home) :] if home != "/" and path.startswith(home + os.sep) else path
     return escaped(os.fsencode(shown).decode("utf-8", "backslashreplace"))
 
@@ -206,13 +209,15 @@ def _row(row: Row, document: Document) -> RowView:
         rank=row.rank,
         title=marked(row.title, row.title_highlights),
         where=f"{sender} in {where}" if sender else where,
-        folder=short_path(str(PurePath(row.path).parent)),
+        copied_path=row.path if row.path.isprintable() else "",
         day=day(row.date),
         kind=row.kind,
         snippet=marked(row.snippet.text, row.snippet.highlights),
         reason=row.reason,
         remembered=row.remembered,
         pinned=row.reason.startswith("pinned by you"),
+        away=row.away,
+        cut=row.cut,
     )
 
 
@@ -221,8 +226,10 @@ def _count(results: Results, asked: Asked) -> str:
         return "Recent documents" if results.rows else "No documents yet"
     if not results.rows:
         return "Nothing found"
-    many = f"{results.total:,} result" + "s" * (results.total != 1)
-    return f"The {many} that fit best, newest first" if asked.newest_first else many
+    if asked.newest_first:
+        return f"The {results.total:,} result{'s' * (results.total != 1)} that fit best, newest first"
+    words = counted(results.counts)
+    return words[0].upper() + words[1:]
 
 
 def _name(group: Sequence[Clause]) -> str:

@@ -1,4 +1,4 @@
-"""Who gets an answer: the browser of the person who started the node, on this machine, asking from this page.
+"""The guard of the page: it answers the browser of the person who started the node, on this machine, for this page.
 
     connection         of this user: `connections` closes others before a byte of them is read
     Host header        127.0.0.1, localhost or [::1] with our port; anything else is DNS rebinding
@@ -73,8 +73,12 @@ def current_cookie() -> str:
 
 
 def form_token() -> str:
-    """What forms of the current session carry."""
-    return hmac.new(current_cookie().encode(), b"form", hashlib.sha256).hexdigest() if current_cookie() else ""
+    """The token of the forms of the current session."""
+    return form_token_of(current_cookie()) if current_cookie() else ""
+
+
+def form_token_of(cookie: str) -> str:
+    return hmac.new(cookie.encode(), b"form", hashlib.sha256).hexdigest()
 
 
 def form_token_is_right(given: str) -> bool:

@@ -18,6 +18,7 @@ from foltr.node.page.entrance import Served, announced, served_pages
 from foltr.node.page.following import Following
 from foltr.node.page.peers import SocketOwners, tells_owners
 from foltr.node.page.server_log import limited_log
+from foltr.node.page.syncing import Syncing
 from foltr.node.places import Places
 
 _LOG = logging.getLogger(__name__)
@@ -52,7 +53,7 @@ def serve(node: Node, announce: Callable[[Serving], None], *, host: str = "127.0
     with SocketOwners() as owners, limited_log(), contextlib.ExitStack() as stack:
         door = Door({os.getuid(), *allowed_users}, owners if tells_owners() else None, **connections.limits())
         listening = stack.enter_context(bound(host, port, door))
-        served = Served(listening.getsockname()[1], "[::1]" if host == "::1" else "127.0.0.1")
+        served = Served(listening.getsockname()[1], "[::1]" if host == "::1" else "127.0.0.1", os.getpid())
         following = Following(node.places) if follow else None
         config = uvicorn.Config(
             create_app(node, served.port, following, story=story),
@@ -67,7 +68,13 @@ def serve(node: Node, announce: Callable[[Serving], None], *, host: str = "127.0
             server.should_exit = True
 
         # uvicorn raises a signal again after a shutdown in good order
-        with _followed(following), announced(node.places, served), contextlib.suppress(KeyboardInterrupt):
+        syncing = Syncing(node.places) if follow and story is None else None
+        with (
+            _running(following),
+            _running(syncing),
+            announced(node.places, served),
+            contextlib.suppress(KeyboardInterrupt),
+        ):
             _LOG.info("serving on port %d, changes are followed: %s", served.port, follow)
             announce(Serving(served, node.places, end))
             server.run(sockets=[listening])
@@ -94,14 +101,15 @@ def bound(host: str, port: int, door: Door) -> Listening:
 
 
 @contextlib.contextmanager
-def _followed(following: Following | None) -> Iterator[None]:
-    if following is not None:
-        following.start()
+def _running(background: Following | Syncing | None) -> Iterator[None]:
+    """Work beside the server: starts it, and stops it however the server ends."""
+    if background is not None:
+        background.start()
     try:
         yield
     finally:
-        if following is not None:
-            following.stop()
+        if background is not None:
+            background.stop()
 
 
 def user_numbers(names: Iterable[str]) -> list[int]:

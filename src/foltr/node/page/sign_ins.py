@@ -13,9 +13,11 @@ import hashlib
 import os
 import secrets
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
-from foltr.node.places import Places, private_file, private_folder, synced
+from foltr.files import private_file, private_folder, sync_folder
+from foltr.node.places import Places
 
 TOKEN_SECONDS = 600  # of an address that is printed
 BROWSER_SECONDS = 60  # of a token that a browser is started with
@@ -104,6 +106,16 @@ def sign_out_all(folder: Path) -> int:
     return browsers
 
 
+@contextlib.contextmanager
+def temporary_sign_in(folder: Path) -> Iterator[str]:
+    """The cookie of a session of a command, which ends with it."""
+    cookie = _sign_in(folder)
+    try:
+        yield cookie
+    finally:
+        sign_out(folder, cookie)
+
+
 def _sign_in(folder: Path) -> str:
     browsers, cookie = private_folder(folder / "browsers"), secrets.token_urlsafe(32)
     _keep_newest(browsers, MOST_BROWSERS - 1)
@@ -115,7 +127,7 @@ def _delete(folder: Path, files: list[Path]) -> None:
     for file in files:
         file.unlink(missing_ok=True)
     if (folder / "browsers").is_dir():
-        synced(folder / "browsers")  # an ended session does not come back with a power cut
+        sync_folder(folder / "browsers")  # an ended session does not come back with a power cut
 
 
 # ---- files

@@ -37,7 +37,7 @@ class Described(Protocol):
 
 
 class Words(NamedTuple):
-    """What the vocabulary knows of the words of clauses."""
+    """Entries of the vocabulary for the words of clauses."""
 
     occurrences: Callable[[str], list[Array]]  # text -> for each of its terms, the numbers that are occurrences
     numbers: Callable[[str], list[int] | None]  # text -> its words as they are; None: a word is in no document

@@ -5,16 +5,24 @@ A reason is in words: at most one about the text of a document, and one about wh
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import PurePath
 from typing import NamedTuple
 
 from foltr.node.index.store import MAX_WORDS, Document, Store
 from foltr.node.learning.memory import Remembered
 from foltr.node.search.query import Query, parse
-from foltr.node.search.ranking import NAMES, Ranking, RankingPage
+from foltr.node.search.ranking import NAMES, Ranking, RankingPage, is_there
 from foltr.node.search.reader import Reader
 from foltr.node.search.results import Row
-from foltr.node.search.snippets import Matcher, Snippet, Wanted, best_snippet, highlighted, matcher, printable
+from foltr.node.search.snippets import (
+    Matcher,
+    Snippet,
+    Wanted,
+    best_snippet,
+    highlighted,
+    matcher,
+    printable,
+    text_before_match,
+)
 from foltr.text import analysis
 from foltr.text.analysis import TextAnalysis
 
@@ -24,6 +32,7 @@ _OFTEN = 1.0  # a folder is used often where its next opening is twice as likely
 _PREVIEW = 20_000  # characters
 _LINE = 2_000  # characters of one line of a preview
 _INDENTATION = 40
+_WITH_LINES, _OTHER_LINES = ("text", "markdown", "code"), (".gz", ".ipynb", ".xml", ".svg", ".fodt")
 
 
 class Preview(NamedTuple):
@@ -43,7 +52,9 @@ class PastChoice(NamedTuple):
 def rows(reader: Reader, query: Query, ranking: Ranking, page: RankingPage, first: int) -> tuple[Row, ...]:
     """The rows of a page whose first rank is `first`."""
     words = words_to_mark(reader.store, query, ranking)
-    return tuple(_row(reader, ranking, page, words, place, first + place) for place in range(len(page.documents)))
+    cut = reader.cut([document.id for document in page.documents])
+    plain = (_row(reader, ranking, page, words, place, first + place) for place in range(len(page.documents)))
+    return tuple(row._replace(cut=True) if row.id in cut else row for row in plain)
 
 
 def words_to_mark(store: Store, query: Query, ranking: Ranking) -> Matcher:
@@ -92,16 +103,22 @@ def _row(reader: Reader, ranking: Ranking, page: RankingPage, words: Matcher, pl
         ),
         score=float(page.scores[place]),
         remembered=remembered is not None,
+        away=bool(ranking.missing) and not is_there(document),
     )
 
 
 def _title(document: Document) -> str:
     """A printable title; the file's name where a document has none."""
-    return printable(document.title)[:_TITLE] or printable(PurePath(document.path).name)[:_TITLE] or "?"
+    return printable(document.title)[:_TITLE] or printable(document.path.rpartition("/")[2])[:_TITLE] or "?"
 
 
 def _past_choice(remembered: Remembered) -> PastChoice:
-    return PastChoice(printable(remembered.typed), max(1, round(remembered.use_count)))
+    return PastChoice(printable(remembered.typed), times_used(remembered))
+
+
+def times_used(remembered: Remembered) -> int:
+    """The decayed count of uses as a whole number, as it is shown."""
+    return max(1, round(remembered.use_count))
 
 
 def preview(store: Store, query: Query, ranking: Ranking, document: int) -> Preview:
@@ -109,6 +126,23 @@ def preview(store: Store, query: Query, ranking: Ranking, document: int) -> Prev
     text, words = store.text(document), words_to_mark(store, query, ranking)
     lines = map(_printable_line, text[:_PREVIEW].splitlines())
     return Preview(tuple(highlighted(line, words) for line in lines), len(text) <= _PREVIEW)
+
+
+def page_and_line(store: Store, query: Query, ranking: Ranking, document: Document) -> tuple[int | None, int | None]:
+    """The page of a PDF, or the line of a text file, with the passage that shows the query best; None: unknown.
+
+    An index of before has no marks between pages. The text of a notebook or of a packed file has other lines than it.
+    """
+    lines = document.kind in _WITH_LINES and not document.path.lower().endswith(_OTHER_LINES)
+    if document.kind != "pdf" and not lines:
+        return None, None
+    text = store.text(document.id)
+    before = text_before_match(text, words_to_mark(store, query, ranking))
+    if before is None:
+        return None, None
+    if lines:
+        return None, before.count("\n") + 1
+    return (before.count("\f") + 1 if "\f" in text else None), None
 
 
 def _printable_line(line: str) -> str:

@@ -1,23 +1,28 @@
 """From a query to a list: candidates, conditions, features, a linear score, the memory of choices.
 
-    1  candidates    the best TOP_K documents by BM25 over all text, as the index returns them
+    1  candidates    the best TOP_K documents by BM25 over all text, as the index returns them, and the best files of
+                     which only the name is known
     2  conditions    phrases, exclusions and fields; files that are gone
     3  score         sum of weight x scaled feature, in logits
-    4  placement     a file whose name is the query; then at most two documents that were chosen for this text before
+    4  placement     files whose name is the query; then at most two documents that were chosen for this text before
 
-Equal scores are ordered by path, so that the same query over unchanged documents gives the same list. Behind the
-candidates that were scored the list goes on in the order of the index.
+A file of which only the name is known counts as a text of the usual length, and scores beyond those of the texts are
+cut, so that it changes no score of a text. Equal scores are ordered by path, so that the same query over unchanged
+documents gives the same list. Behind the candidates that were scored the list goes on in the order of the index.
 """
 
+import math
 import os
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from foltr.node.index.store import Document, printable
-from foltr.node.learning import guard, memory
-from foltr.node.learning.memory import DAY, Openings, Remembered
+from foltr.node.learning import guard, habits, memory
+from foltr.node.learning.habits import Openings
+from foltr.node.learning.memory import DAY, Remembered
 from foltr.node.learning.versions import Weights
 from foltr.node.search.conditions import satisfied
 from foltr.node.search.query import Query
@@ -25,13 +30,18 @@ from foltr.node.search.reader import Reader
 from foltr.text import matching, occurrences
 from foltr.text.analysis import fold
 from foltr.text.fields import FIELDS, Facts, QueryText, Tokens
+from foltr.text.names import missing_endings, name_words, stands_in, whole_names
 from foltr.text.occurrences import Occurrences
 from foltr.types import Array
 
 TOP_K = 100  # candidates that are scored
+TOP_NAMES = 40  # files that are scored by their name alone, and more where there are fewer than TOP_K texts
+LIFTED_NAMES = 3  # files whose name is the query that are placed first
 LISTED = 1_000  # documents of a list, unless more are asked for
 NAMES = tuple(feature.name for feature in matching.FEATURES)
-_NAME_EXACT = NAMES.index("name_exact")
+_NAME_EXACT, _TITLE_EXACT = NAMES.index("name_exact"), NAMES.index("title_exact")
+_BY_RANGE = np.array([place for place, feature in enumerate(matching.FEATURES) if feature.scaling == "range"])
+_BODY = FIELDS.index("body")
 
 
 class LinearModel(NamedTuple):
@@ -79,6 +89,7 @@ class Ranking(NamedTuple):
     respelt: frozenset[int]  # documents that match another spelling
     asked: QueryText
     suggestion: str | None
+    missing: int = 0  # candidates whose file does not exist, or is away
 
 
 class RankingPage(NamedTuple):
@@ -125,16 +136,22 @@ def join(first: Rows, second: Rows) -> Rows:
 class _Admitted(NamedTuple):
     documents: list[Document]
     occurrences: Occurrences  # of the query's terms in them; their other words are not held
+    missing: int = 0  # documents whose file does not exist, or is away
 
 
 def rank(reader: Reader, query: Query, context: Context) -> Ranking:
     """The ranking of a query as it is spelt."""
     asked = reader.asked(query)
-    ids = reader.candidates(query, asked, context.depth) if asked.terms else reader.recent(query, context.depth)
-    admitted, tail = _first_admitted(reader, query, asked, ids)
+    if asked.terms:
+        admitted, tail = _found(reader, query, asked, context.depth)
+    else:
+        admitted, tail = _first_admitted(reader, query, asked, reader.recent(query, context.depth), TOP_K)
     admitted = _with_remembered(reader, query, asked, admitted, context)
     documents = admitted.documents
     raw = _features(reader, asked, admitted, context)
+    if matching.is_body_word(context.text, raw):
+        raw = _with_habits_of_body_words(raw, documents, context)
+    raw = matching.with_bounded_history(raw)
     scaled = scale(raw, context.model)
     scores = _scores(scaled, context.model)
     ordered = _ordered(documents, raw, scores, context) if asked.terms else _as_given(len(documents))
@@ -152,6 +169,7 @@ def rank(reader: Reader, query: Query, context: Context) -> Ranking:
         respelt=frozenset(),
         asked=asked,
         suggestion=None,
+        missing=admitted.missing,
     )
     ranking = take(ranking, order)
     return ranking._replace(
@@ -169,8 +187,11 @@ def page_of(reader: Reader, query: Query, ranking: Ranking, context: Context, pl
     admitted = _admit(reader, query, ranking.asked, ranking.tail[behind])
     if not admitted.documents:
         return page
-    raw = _features(reader, ranking.asked, admitted, context)
-    scaled = scale(np.concatenate([ranking.raw, raw]), context.model)[n:]
+    unbounded = _features(reader, ranking.asked, admitted, context)
+    if matching.is_body_word(context.text, ranking.raw):
+        unbounded = _with_habits_of_body_words(unbounded, admitted.documents, context)
+    raw = matching.with_bounded_history(np.concatenate([ranking.raw, unbounded]))
+    raw, scaled = raw[n:], scale(raw, context.model)[n:]
     more = len(admitted.documents)
     teams = np.full(more, guard.BOTH)
     scores = _scores(scaled, context.model)
@@ -188,7 +209,7 @@ def key_of(document: Document) -> str:
 
 
 def is_there(document: Document) -> bool:
-    """Whether the file still exists: a deleted one is never shown."""
+    """Whether the file exists. One that is missing is shown only while its whole root is away (`index.away`)."""
     try:
         os.stat(document.path)  # noqa: PTH116 - a hundred times a query
     except (OSError, ValueError):
@@ -197,8 +218,11 @@ def is_there(document: Document) -> bool:
 
 
 def _admit(reader: Reader, query: Query, asked: QueryText, ids: Sequence[int]) -> _Admitted:
-    """Documents that exist and satisfy the conditions; their words are read and looked through block by block."""
-    documents = [document for document in reader.documents(ids) if is_there(document)]
+    """Documents that exist, or are away, and satisfy the conditions; their words are read block by block."""
+    indexed = reader.documents(ids)
+    missing = {document.id for document in indexed if not is_there(document)}
+    away = reader.roots_away({document.root for document in indexed if document.id in missing})
+    documents = [document for document in indexed if document.id not in missing or document.root in away]
     parts, start = [_Admitted([], occurrences.joined([], len(asked.terms)))], 0
     for tokens in reader.blocks([document.id for document in documents]):
         here = documents[start : start + len(tokens.offsets) // len(FIELDS)]
@@ -207,14 +231,29 @@ def _admit(reader: Reader, query: Query, asked: QueryText, ids: Sequence[int]) -
             rows = np.flatnonzero(satisfied(query.conditions, here, tokens, reader.words()))
             here, tokens = [here[row] for row in rows], _tokens_of(tokens, rows)
         parts.append(_Admitted(here, occurrences.find(asked, tokens, reader.store.stop_count)))
-    return _joined(parts)
+    return _joined(parts)._replace(missing=len(missing))
 
 
-def _first_admitted(reader: Reader, query: Query, asked: QueryText, ids: Sequence[int]) -> tuple[_Admitted, list[int]]:
-    """The first TOP_K documents that satisfy the conditions and exist, and the candidates behind them."""
-    admitted, start = _admit(reader, query, asked, ids[:TOP_K]), TOP_K
-    while len(admitted.documents) < TOP_K and start < len(ids):
-        missing = TOP_K - len(admitted.documents)
+def _found(reader: Reader, query: Query, asked: QueryText, depth: int) -> tuple[_Admitted, list[int]]:
+    """The candidates that are scored, and those behind them."""
+    texts, names = reader.candidates(query, asked, depth)
+    admitted, tail = _first_admitted(reader, query, asked, texts, TOP_K)
+    if not names:
+        return admitted, tail
+    most = TOP_K + TOP_NAMES - len(admitted.documents)
+    named, other_names = _first_admitted(reader, query, asked, names, most)
+    both = _joined([admitted, named])
+    behind = [*tail, *other_names]
+    return both, behind[: max(0, depth - len(both.documents))]
+
+
+def _first_admitted(
+    reader: Reader, query: Query, asked: QueryText, ids: Sequence[int], most: int
+) -> tuple[_Admitted, list[int]]:
+    """The first documents that satisfy the conditions and exist, and the candidates behind them."""
+    admitted, start = _admit(reader, query, asked, ids[:most]), most
+    while len(admitted.documents) < most and start < len(ids):
+        missing = most - len(admitted.documents)
         admitted = _joined([admitted, _admit(reader, query, asked, ids[start : start + missing])])
         start += missing
     return admitted, list(ids[start:])
@@ -228,15 +267,35 @@ def _with_remembered(
     missing = [choice.document for choice in context.remembered if choice.document not in keys]
     extra = [_admit(reader, query, asked, [number]) for key in missing for number in reader.documents_of(key)]
     that_match = [part for part in extra if not asked.terms or part.occurrences.matched.any()]
-    return _joined([admitted, *that_match])
+    return _joined([admitted, *that_match])._replace(missing=admitted.missing + sum(part.missing for part in extra))
 
 
 def _features(reader: Reader, asked: QueryText, admitted: _Admitted, context: Context) -> Array:
-    """[n, features] raw; zero for a query without terms."""
+    """[n, features] raw, history not bounded; zero for a query without terms."""
     if not asked.terms or not admitted.documents:
         return np.zeros((len(admitted.documents), len(NAMES)))
-    known = facts(admitted.documents, context)
-    return matching.of_occurrences(asked, admitted.occurrences, reader.store.collection(), known)
+    known, collection = facts(admitted.documents, context), reader.store.collection()
+    has_text, found = np.array([document.has_text for document in admitted.documents]), admitted.occurrences
+    if not has_text.all():
+        usual = round(collection.lengths[_BODY] / max(collection.with_field[_BODY], 1))
+        found = found._replace(lengths=found.lengths.copy())
+        found.lengths[~has_text, _BODY] = usual
+    raw = matching.of_occurrences(asked, found, collection, known)
+    exact = [row for row, one in enumerate(admitted.documents) if _missing_endings(one, asked) is not None]
+    raw[exact, _NAME_EXACT] = 1.0
+    if has_text.any() and not has_text.all():
+        texts, names = raw[has_text][:, _BY_RANGE], np.ix_(~has_text, _BY_RANGE)
+        raw[names] = np.clip(raw[names], texts.min(axis=0), texts.max(axis=0))
+    return raw
+
+
+def _with_habits_of_body_words(raw: Array, documents: Sequence[Document], context: Context) -> Array:
+    """[n, features] raw, where only openings that followed a search for a single word of bodies count."""
+    counted = context.openings.by_body_word or habits.NO_OPENINGS
+    keys, counted_anew = [key_of(document) for document in documents], raw.copy()
+    counted_anew[:, NAMES.index("opened")] = habits.opened(counted, keys)
+    counted_anew[:, NAMES.index("folder")] = habits.folder_opened(counted, keys)
+    return counted_anew
 
 
 def scale(raw: Array, model: LinearModel) -> Array:
@@ -254,11 +313,11 @@ def facts(documents: Sequence[Document], context: Context) -> Facts:
     dates = np.array([one.date for one in documents])
     return Facts(
         titles=tuple(fold(one.title) for one in documents),
-        names=tuple(fold(printable(_name(one).rpartition(".")[0] or _name(one))) for one in documents),
+        names=tuple(_folded(_name(one).rpartition(".")[0] or _name(one)) for one in documents),
         age_days=np.maximum(0.0, np.floor(context.now / DAY) - np.floor(dates / DAY)),
         depth=np.array([one.path.count("/") - one.root.rstrip("/").count("/") - 1 for one in documents], np.float64),
-        opened=memory.opened(context.openings, keys),
-        folder_opened=memory.folder_opened(context.openings, keys),
+        opened=habits.opened(context.openings, keys),
+        folder_opened=habits.folder_opened(context.openings, keys),
     )
 
 
@@ -316,19 +375,50 @@ def _placed(
     """The order with exact names and remembered documents lifted, the places of these, and what memory knows."""
     row_of = {key_of(one): i for i, one in enumerate(documents)}
     known = {row_of[one.document]: one for one in context.remembered if one.document in row_of}
-    is_exact = [raw[i, _NAME_EXACT] > 0 or _is_name(one, asked.folded) for i, one in enumerate(documents)]
-    exact = [row for row in order if is_exact[row]]
-    named_first = [*exact[:1], *(row for row in order if row not in exact[:1])]
+    exact = _by_name(asked, documents, raw, order) or _by_part_of_name(asked, documents, raw, order)
+    named_first = [*exact, *(row for row in order if row not in exact)]
     placed, _ = memory.place(named_first, known, exact)
-    top = len(exact[:1]) + memory.PLACES
-    lifted = [place for place, row in enumerate(placed[:top]) if row in known or row in exact[:1]]
+    top = len(exact) + memory.PLACES
+    lifted = [place for place, row in enumerate(placed[:top]) if row in known or row in exact]
     remembered = [placed[place] for place in lifted if placed[place] in known][: memory.PLACES]
     return placed, lifted, {documents[row].id: known[row] for row in remembered}
 
 
-def _is_name(document: Document, folded: str) -> bool:
-    """Whether a query is a file's name with its ending."""
-    return fold(printable(_name(document))) == folded
+def _by_name(asked: QueryText, documents: Sequence[Document], raw: Array, order: list[int]) -> list[int]:
+    """Rows whose file name is the query, at most LIFTED_NAMES: those that lack the fewest endings first."""
+    missing = {row: _missing_endings(documents[row], asked) for row in order if raw[row, _NAME_EXACT] > 0}
+    counted = [(math.inf if number is None else number, row) for row, number in missing.items()]
+    return [row for _, row in sorted(counted, key=lambda pair: pair[0])][:LIFTED_NAMES]  # equals keep their order
+
+
+def _by_part_of_name(asked: QueryText, documents: Sequence[Document], raw: Array, order: list[int]) -> list[int]:
+    """The best row in whose name the words of the query stand together, the last one perhaps unfinished ("cherry-p"),
+    unless a title is the query. After a space a single letter is a word of its own ("vitamin c")."""
+    typed = name_words(asked.folded)
+    if len(typed) < 2 or raw[:, _TITLE_EXACT].any():
+        return []
+    is_word = len(typed[-1]) == 1 and asked.folded[-2:-1] == " "
+    for row in order:
+        name = _folded(_name(documents[row]))
+        if typed[0] not in name:  # nearly every document
+            continue
+        words = whole_names(name)[-1]
+        if stands_in(typed, words) and not (is_word and typed[-1] not in words):
+            return [row]
+    return []
+
+
+def _missing_endings(document: Document, asked: QueryText) -> int | None:
+    """How many endings of a file's name a query leaves out; None: it is another name."""
+    if document.part or not asked.folded:
+        return None
+    name = _folded(_name(document))
+    return missing_endings(asked.folded, name) if name[:1] == asked.folded[:1] else None  # nearly always another
+
+
+@lru_cache(maxsize=4096)
+def _folded(name: str) -> str:
+    return fold(printable(name))
 
 
 def _name(document: Document) -> str:
@@ -348,4 +438,5 @@ def _joined(parts: Sequence[_Admitted]) -> _Admitted:
         return parts[0]
     terms = len(parts[0].occurrences.member)
     documents = [document for part in parts for document in part.documents]
-    return _Admitted(documents, occurrences.joined([part.occurrences for part in parts], terms))
+    missing = sum(part.missing for part in parts)
+    return _Admitted(documents, occurrences.joined([part.occurrences for part in parts], terms), missing)

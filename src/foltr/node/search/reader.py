@@ -8,11 +8,13 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from foltr.node.index import vocabulary
+from foltr.node.index import files, vocabulary
+from foltr.node.index.away import away
 from foltr.node.index.candidates import Candidates
 from foltr.node.index.sequences import joined
 from foltr.node.index.store import Document, Store
-from foltr.node.learning import memory
+from foltr.node.learning import habits, memory
+from foltr.node.learning.habits import NO_OPENINGS, Openings
 from foltr.node.search.conditions import Words, field_check, seconds_of
 from foltr.node.search.query import Clause, Query
 from foltr.text import analysis
@@ -22,13 +24,14 @@ from foltr.types import Array
 _MAX_HELD_WORDS = 2_000_000  # 8 MB
 _MAX_HELD_CHARACTERS = 1_000_000
 _MAX_HELD_DOCUMENTS = 1_000
+_MAX_WITH_NAME = 20  # documents whose file name is the query
 MAX_BLOCK = 500_000  # words that are looked through at a time
 
 Held = TypeVar("Held")
 
 
 class _Recent(Generic[Held]):
-    """What was read last, up to a total size: a query that is typed on asks for most of it again."""
+    """Cache of what was read last, up to a total size: a query that is typed on asks for most of it again."""
 
     def __init__(self, largest: int) -> None:
         self._largest, self._total = largest, 0
@@ -53,7 +56,7 @@ class _Recent(Generic[Held]):
 
 
 class _Described(NamedTuple):
-    """What conditions on fields ask of a document."""
+    """Fields of a document that conditions look at."""
 
     id: int
     path: str
@@ -64,16 +67,33 @@ class _Described(NamedTuple):
     recipients: str
 
 
-class Reader:
-    """A store and its candidates, opened for reading."""
+class CandidateLists(NamedTuple):
+    """Candidates of a query, best first; those whose file name is the query come before all others."""
 
-    def __init__(self, store: Store, candidates: Candidates) -> None:
-        self.store, self._candidates = store, candidates
+    texts: list[int]
+    names: list[int]  # of which only the name is known
+
+
+class Reader:
+    """A store and its candidates, opened for reading; `names`: those of which only the name is known."""
+
+    def __init__(self, store: Store, candidates: Candidates, names: Candidates) -> None:
+        self.store, self._candidates, self._names = store, candidates, names
         self._sequences: _Recent[tuple[Array, Array]] = _Recent(_MAX_HELD_WORDS)
         self._texts: _Recent[str] = _Recent(_MAX_HELD_CHARACTERS)
         self._documents: _Recent[Document] = _Recent(_MAX_HELD_DOCUMENTS)
+        self._is_cut: dict[int, bool] = {}
+        self.usual_spellings: dict[tuple[int, str], str | None] = {}  # by generation and word, for `spelling`
         self._documents_as_of = -1  # a number that SQLite changes with every change that somebody else makes
         self._last_allowed: tuple[Any, Array] | None = None
+        self._weighed: tuple[Openings, int, Openings] = (NO_OPENINGS, -1, NO_OPENINGS)
+
+    def state(self) -> tuple[int, int]:
+        """The generation of the index and SQLite's data version: one of them changes with every change."""
+        return self.store.refresh(), self._data_version()
+
+    def _data_version(self) -> int:
+        return int(self.store.connection.execute("PRAGMA data_version").fetchone()[0])
 
     def asked(self, query: Query) -> QueryText:
         """The terms of a query; alternatives of one word each are one term."""
@@ -85,28 +105,87 @@ class Reader:
                 found = merged(found, {terms[0].text for terms in texts if len(terms) == 1}, self.store.collection())
         return found
 
-    def candidates(self, query: Query, asked: QueryText, top_k: int) -> list[int]:
+    def candidates(self, query: Query, asked: QueryText, top_k: int) -> CandidateLists:
         must, must_not = self._word_conditions(query)
-        return self._candidates.search(
-            self.store, asked, top_k=top_k, must=must, must_not=must_not, allowed=self._allowed(query)
-        )
+        allowed = self._allowed(query)
+        lists: list[list[int]] = []
+        for part in (self._candidates, self._names):
+            if part is self._names and not any(term.names for term in asked.terms):
+                lists.append([])
+                continue
+            best = part.search(self.store, asked, top_k=top_k, must=must, must_not=must_not, allowed=allowed)
+            named = part.with_name(asked, _MAX_WITH_NAME, allowed)
+            if len(asked.terms) > 1 and not (must or must_not):
+                named += part.best_names(self.store, asked, _MAX_WITH_NAME, allowed)
+            lists.append(list(dict.fromkeys([*named, *best]))[:top_k])
+        return CandidateLists(*lists)
+
+    def with_all_words(self, query: Query, asked: QueryText, most: int) -> Array:
+        """[m] numbers of the documents that have all words, m at most `most`."""
+        must, must_not = self._word_conditions(query)
+        allowed = self._allowed(query)
+        both = [
+            part.with_all_terms(self.store, asked, most, must=must, must_not=must_not, allowed=allowed)
+            for part in (self._candidates, self._names)
+        ]
+        return np.concatenate(both)[:most]
+
+    def count_with_all_words(self, query: Query, asked: QueryText) -> int | None:
+        """The number of documents that have all words; None for a query with conditions on fields."""
+        if self._allowed(query) is not None:
+            return None
+        must, must_not = self._word_conditions(query)
+        both = (self._candidates, self._names)
+        return sum(part.count_with_all_terms(self.store, asked, must=must, must_not=must_not) for part in both)
+
+    def cut(self, ids: Sequence[int]) -> set[int]:
+        """Those of some documents (of `documents`) whose file is longer than the limits: its beginning is indexed."""
+        unknown = [number for number in ids if number not in self._is_cut]
+        if unknown:
+            if len(self._is_cut) > _MAX_HELD_DOCUMENTS:
+                self._is_cut.clear()
+                unknown = list(ids)
+            marks = ", ".join("?" * len(unknown))
+            rows = self.store.connection.execute(
+                f"SELECT d.id, f.reason FROM documents d JOIN files f ON f.id = d.file WHERE d.id IN ({marks})",  # noqa: S608
+                unknown,
+            )
+            self._is_cut |= {number: files.CUT in (reason or "") for number, reason in rows}
+        return {number for number in ids if self._is_cut.get(number)}
 
     def recent(self, query: Query, top_k: int) -> list[int]:
-        """Documents without a query: the newest first."""
+        """Documents without a query: the newest first. Without a condition only those with a text: a new album of
+        pictures would hide everything else."""
         allowed = self._allowed(query)
-        limit = top_k if not query.conditions else -1
-        rows = self.store.connection.execute("SELECT id FROM documents ORDER BY date DESC, id LIMIT ?", (limit,))
+        limit, with_text = (-1, "") if query.conditions else (top_k, "WHERE has_text = 1")
+        statement = f"SELECT id FROM documents {with_text} ORDER BY date DESC, id LIMIT ?"  # noqa: S608 - fixed texts
+        rows = self.store.connection.execute(statement, (limit,))
         numbers = [number for (number,) in rows]
         if allowed is not None:
             known = set(allowed.tolist())
             numbers = [number for number in numbers if number in known]
         return numbers[:top_k]
 
+    def roots_away(self, roots: Iterable[str]) -> set[str]:
+        """Those of some roots that are away, such as a disk that is not mounted."""
+        return {root for root in roots if away(self.store.connection, root)}
+
+    def weighed(self, counted: Openings) -> Openings:
+        """Counts of openings against the sizes of their folders in this index. The last result is held: while somebody
+        types, neither the counts (the log returns the same object) nor the index change."""
+        generation = self.store.generation
+        if self._weighed[0] is not counted or self._weighed[1] != generation:
+            sizes = self.store.folder_sizes(counted.folders)
+            indexed = self.store.collection().documents + self.store.count_names()
+            self._weighed = counted, generation, habits.weighed(counted, sizes, indexed)
+        return self._weighed[2]
+
     def documents(self, ids: Sequence[int]) -> list[Document]:
-        """What is shown of documents, in the order of the ids; those that are gone are left out."""
-        as_of = self.store.connection.execute("PRAGMA data_version").fetchone()[0]
+        """Documents in the order of the ids; those that are gone are left out."""
+        as_of = self._data_version()
         if as_of != self._documents_as_of:
             self._documents.clear()
+            self._is_cut.clear()
             self._documents_as_of = as_of
         found = {number: self._documents.get(number) for number in map(int, ids)}
         for one in self.store.documents([number for number, document in found.items() if document is None]):
@@ -230,7 +309,7 @@ def _lone_clauses(query: Query) -> Sequence[Clause]:
 
 
 def merged(asked: QueryText, texts: set[str], collection: Collection) -> QueryText:
-    """The same query with several terms as one. Its frequencies are sums, at most the number of documents."""
+    """Joins several terms of a query into one. Its frequencies are sums, at most the number of documents."""
     together = [i for i, term in enumerate(asked.terms) if term.text in texts]
     if len(together) < 2:
         return asked
@@ -243,6 +322,7 @@ def merged(asked: QueryText, texts: set[str], collection: Collection) -> QueryTe
         field_frequency=np.minimum(collection.with_field, np.sum([part.field_frequency for part in parts], axis=0)),
         collection_frequency=sum(part.collection_frequency for part in parts),
         beginning=np.unique(np.concatenate([part.beginning for part in parts])),
+        names=sum(part.names for part in parts),
     )
     others = [i for i in range(len(asked.terms)) if i not in together[1:]]
     terms = tuple(one if i == first else asked.terms[i] for i in others)

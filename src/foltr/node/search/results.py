@@ -11,7 +11,7 @@ import numpy as np
 
 from foltr.errors import InputError
 from foltr.node.index.store import Document
-from foltr.node.learning.log import Impression
+from foltr.node.learning.impressions import Impression
 from foltr.node.search.ranking import LinearModel, Ranking, RankingPage, key_of
 from foltr.node.search.snippets import Snippet
 from foltr.types import Array
@@ -27,6 +27,7 @@ class Contribution(NamedTuple):
     scaled: float
     weight: float
     points: float  # weight x scaled
+    words: str  # the feature in words
 
 
 class Row(NamedTuple):
@@ -42,6 +43,18 @@ class Row(NamedTuple):
     reason: str
     score: float
     remembered: bool  # placed by the memory of choices
+    away: bool = False  # its disk is not there now
+    cut: bool = False  # the file is longer than the limits: only its beginning is searched
+
+
+class Counts(NamedTuple):
+    """How many documents match a query, as far as a list goes."""
+
+    some_words: int  # with at least one of the words
+    all_words: int | None  # None for a query of fewer than two words, and where other spellings are listed
+    more: bool = False  # there are more with some words than the list has
+    more_with_all: bool = False
+    kind: str = "exactly"  # "at least": only names and titles were searched; "at most": phrases were not checked in all
 
 
 class Results(NamedTuple):
@@ -55,6 +68,24 @@ class Results(NamedTuple):
     suggestion: str | None  # nearest spelling when nothing or little was found
     corrected: bool  # the rows match words that are spelt nearly as those of the query
     model_version: int
+    counts: Counts = Counts(0, None)
+
+
+def counted(counts: Counts) -> str:
+    """Counts in words: "312 with all words, more than 1,000 with some"."""
+    some = _number(counts.some_words, more=counts.more)
+    if counts.more_with_all:
+        return f"{some} with all words"
+    if counts.all_words is not None and (counts.more or counts.all_words != counts.some_words):
+        return f"{counts.all_words:,} with all words, {some} with some"
+    many = f"{some} result" + "s" * (counts.some_words != 1)
+    if counts.more:
+        return f"perhaps {many}" if counts.kind == "at most" else many
+    return many if counts.kind == "exactly" else f"{counts.kind} {many}"
+
+
+def _number(count: int, *, more: bool) -> str:
+    return f"more than {count:,}" if more else f"{count:,}"
 
 
 def digest(query: str, documents: list[int], scores: list[float], model_version: int) -> str:
@@ -65,7 +96,7 @@ def digest(query: str, documents: list[int], scores: list[float], model_version:
 def to_plain(results: Results) -> dict[str, Any]:
     """As JSON has it; text that is no Unicode, such as a broken file name, is escaped."""
     rows = [_plain_row(row) for row in results.rows]
-    return {**results._asdict(), "query": _unicode(results.query), "rows": rows}
+    return {**results._asdict(), "query": _unicode(results.query), "rows": rows, "counts": results.counts._asdict()}
 
 
 def _plain_row(row: Row) -> dict[str, Any]:
@@ -116,6 +147,10 @@ class RecentLists:
             raise InputError("this list is not known any more; search again")
         return self._lists[name]
 
+    def find(self, search: Results | str) -> ResultList | None:
+        """A list, or None where it is not known any more."""
+        return self._lists.get(search if isinstance(search, str) else search.search_id)
+
     def clear(self) -> None:
         self._lists.clear()
 
@@ -138,7 +173,24 @@ def explanation(shown: ResultList, document: int) -> list[Contribution]:
     row, page, model = place_of(shown, document), shown.page, shown.model
     raw, points = page.raw[row, model.columns], page.scaled[row] * model.weights
     columns = zip(model.features, raw, page.scaled[row], model.weights, points, strict=True)
-    return [Contribution(feature.name, *map(float, values)) for feature, *values in columns]
+    return [
+        Contribution(feature.name, float(value), float(scaled), float(weight), float(added), feature.words)
+        for feature, value, scaled, weight, added in columns
+    ]
+
+
+def empty_impression(results: Results, now: float) -> Impression:
+    """The record for the log of a search that found nothing."""
+    return Impression(
+        query=results.query,
+        time=now,
+        documents=[],
+        propensities=np.zeros(0),
+        scores=np.zeros(0),
+        features=np.zeros((0, 0)),
+        feature_names=(),
+        model_version=results.model_version,
+    )
 
 
 def impression(shown: ResultList, now: float) -> Impression:

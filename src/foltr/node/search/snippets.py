@@ -78,17 +78,36 @@ def matcher(terms: Sequence[Wanted], *, stem: Stem, fold: Fold) -> Matcher:
 
 def best_snippet(text: str, words: Matcher, *, width: int = WIDTH) -> Snippet:
     """The passage with the most of the query's weight; the beginning where no word occurs."""
-    best, chosen = -1.0, text[: 2 * width]
-    for chunk in _chunks(text):
+    best = _best_match(text, words, width)
+    chosen = text[: 2 * width] if best is None else _passage(best.chunk, best.start, width)
+    return highlighted(_cut(printable(chosen), width), words)
+
+
+def text_before_match(text: str, words: Matcher, *, width: int = WIDTH) -> str | None:
+    """The text up to the first word of the passage that shows a query best; None where no word occurs."""
+    best = _best_match(text, words, width)
+    return text[: best.offset] + best.chunk[: best.start] if best is not None and best.worth > 0 else None
+
+
+class _Match(NamedTuple):
+    worth: float
+    chunk: str
+    offset: int  # of the chunk in the text
+    start: int  # of the passage in the chunk
+
+
+def _best_match(text: str, words: Matcher, width: int) -> _Match | None:
+    best: _Match | None = None
+    for offset, chunk in _chunks(text):
         hits = _plain_hits(chunk, words)
         if len({hit.term for hit in hits}) < len(words.terms):
             hits = _with_others(hits, chunk, words)
         worth, start = _best_window(hits, words, width)
-        if worth > best:
-            best, chosen = worth, _passage(chunk, start, width)
+        if best is None or worth > best.worth:
+            best = _Match(worth, chunk, offset, start)
         if worth > 0 and len({hit.term for hit in hits}) == len(words.terms):
             break
-    return highlighted(_cut(printable(chosen), width), words)
+    return best
 
 
 def highlighted(text: str, words: Matcher) -> Snippet:
@@ -126,18 +145,18 @@ def escaped(text: str) -> str:
 
 
 def _head(stem: str) -> str:
-    """What every word with this stem begins with: Snowball writes a final y as i."""
+    """The beginning of every word with this stem: Snowball writes a final y as i."""
     return stem[:-1] if len(stem) > 2 and stem.endswith(("i", "y")) else stem
 
 
-def _chunks(text: str) -> Iterator[str]:
-    """Parts of a text in composed form, overlapping by the width of a passage."""
+def _chunks(text: str) -> Iterator[tuple[int, str]]:
+    """Parts of a text in composed form with their places, overlapping by the width of a passage."""
     for number in range(_MAX_CHUNKS):
         start = max(0, number * _CHUNK - WIDTH)
         if start and number * _CHUNK >= len(text):
             return
         chunk = text[start : (number + 1) * _CHUNK]
-        yield normalize("NFC", chunk)
+        yield start, normalize("NFC", chunk)
 
 
 def _lowered(text: str) -> str:
@@ -151,7 +170,7 @@ def _lowered(text: str) -> str:
 def _plain_hits(text: str, words: Matcher) -> list[Hit]:
     """Those of ASCII letters. Looking for the others takes as long again."""
     lowered = _lowered(text)
-    return sorted({hit for head in words.heads for hit in _ascii_hits(text, lowered, head, words)})
+    return sorted({hit for head in words.heads for hit in _ascii_hits(text, lowered, head, words)})  # heads overlap
 
 
 def _with_others(plain: list[Hit], text: str, words: Matcher) -> list[Hit]:
@@ -160,18 +179,24 @@ def _with_others(plain: list[Hit], text: str, words: Matcher) -> list[Hit]:
     return sorted({*plain, *(hit for run in _other_runs(text) for hit in _folded_hits(run, words))})
 
 
-def _ascii_hits(text: str, lowered: str, head: str, words: Matcher) -> Iterator[Hit]:
+def _ascii_hits(text: str, lowered: str, head: str, words: Matcher) -> list[Hit]:
     """Words that begin with a head: after a sign that is no letter, or as a part of camelCase."""
-    at = lowered.find(head)
+    hits: list[Hit] = []
+    find, letters, runs = lowered.find, _LETTERS.match, words.runs
+    at = find(head)
     for _ in range(_MAX_HITS):
         if at < 0:
-            return
-        if not at or not text[at - 1].isalnum() or (text[at].isupper() and not text[at - 1].isupper()):
-            match = _LETTERS.match(text, at)
-            found = _word_at_start(match[0], words) if match else None
-            if found is not None:
-                yield Hit(at, at + found[0], found[1])
-        at = lowered.find(head, at + 1)
+            break
+        before = text[at - 1] if at else " "
+        if not before.isalnum() or (text[at].isupper() and not before.isupper()):
+            match = letters(text, at)
+            if match is not None:
+                run = match[0]
+                found = runs[run] if run in runs else _word_at_start(run, words)
+                if found is not None:
+                    hits.append(Hit(at, at + found[0], found[1]))
+        at = find(head, at + 1)
+    return hits
 
 
 def _word_at_start(run: str, words: Matcher) -> tuple[int, int] | None:

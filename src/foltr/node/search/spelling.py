@@ -1,7 +1,8 @@
 """Other spellings of a query where few documents have its words.
 
 A word of five letters or more that fewer than FEW documents have may be a typing error. Then documents with the nearest
-word of the index follow, below every document that has the words as typed.
+word of the index follow, below every document that has the words as typed. A word that more documents have, but far
+more in another spelling, changes no list: the other spelling is suggested.
 
 Nearest words are one edit away from five letters on, two from nine. An edit inserts, deletes or replaces a letter, or
 exchanges two neighbours (Damerau, "A technique for computer detection and correction of spelling errors", 1964;
@@ -24,6 +25,8 @@ from foltr.text.fields import FIELDS
 from foltr.types import Array
 
 FEW = 3
+_SELDOM, _FAR_MORE = 500, 20  # one document in so many has it at most; another spelling occurs so many times as often
+_REMEMBERED = 256  # seldom words
 _MAX_RESPELT = 50  # words of a query that may be typing errors: nearest words are looked for in the whole vocabulary
 _LOOSE = ((3, 1), (6, 2))  # letters, edits: for a suggestion when nothing at all is found
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -58,9 +61,11 @@ class Rare(NamedTuple):
 def rank_with_spelling(reader: Reader, query: Query, context: Context) -> Ranking:
     """The ranking of a query, followed by documents of the nearest spelling where few have its words."""
     ranking = rank(reader, query, context)
-    if all(term.document_frequency >= FEW for term in ranking.asked.terms):
-        return ranking
-    rare = _rare_words(reader, query)
+    fewest = min((term.document_frequency + term.names for term in ranking.asked.terms), default=FEW)
+    if fewest >= FEW:
+        seldom = fewest <= _seldom(reader)
+        return ranking._replace(suggestion=_usual_spelling(reader, query)) if seldom else ranking
+    rare = _rare_words(reader, query, FEW - 1)
     if not rare:
         return ranking
     exact = _rows_with(reader, ranking, rare)
@@ -74,8 +79,41 @@ def rank_with_spelling(reader: Reader, query: Query, context: Context) -> Rankin
     return _below(take(ranking, exact), rank(reader, corrected, plain), to_text(corrected).strip())
 
 
-def _rare_words(reader: Reader, query: Query) -> list[Rare]:
-    """Plain words of the query, as typed, that fewer than FEW documents have; a beginning counts with all its words."""
+def _seldom(reader: Reader) -> int:
+    """Documents with a word that may still be a typing error of their authors."""
+    return max(FEW, reader.store.collection().documents // _SELDOM)
+
+
+def _usual_spelling(reader: Reader, query: Query) -> str | None:
+    """The query in the usual spelling, where a word of it occurs but another spelling far more often ("vaccum")."""
+    replaced = {}
+    for word in _rare_words(reader, query, _seldom(reader)):
+        near = _usual(reader, word)
+        if near:
+            replaced[word.text] = near
+    if not replaced:
+        return None
+    corrected = _corrected(query, replaced)
+    with_all = [reader.count_with_all_words(one, reader.asked(one)) or 0 for one in (query, corrected)]
+    return to_text(corrected).strip() if with_all[1] > with_all[0] else None
+
+
+def _usual(reader: Reader, word: Rare) -> str | None:
+    """The usual spelling of a seldom word; remembered, since it is asked for again with every letter that follows."""
+    key, known = (reader.store.generation, word.text), reader.usual_spellings
+    if key not in known:
+        if len(known) >= _REMEMBERED:
+            known.clear()
+        near = _replacement(reader, word, min(max_edits(word.text), 1), times=_FAR_MORE)
+        language = reader.store.analysis
+        same = near is None or analysis.stem(near, language) == analysis.stem(word.text, language)
+        known[key] = None if same else near
+    return known[key]
+
+
+def _rare_words(reader: Reader, query: Query, most: int) -> list[Rare]:
+    """Plain words of the query, as typed, that at most so many documents have; a beginning counts with all its
+    words."""
     clauses = [clause for group in query.groups for clause in group if clause.plain]
     unfinished = len(clauses) - 1 if query.prefix else -1
     tokens = [(token, place == unfinished) for place, one in enumerate(clauses) for token in analysis.tokens(one.text)]
@@ -83,8 +121,9 @@ def _rare_words(reader: Reader, query: Query) -> list[Rare]:
     for token, prefix in tokens[:_MAX_RESPELT]:
         words = analysis.words_of(token)
         terms = reader.store.query_text(token, prefix=prefix).terms if len(words) == 1 else ()
-        if len(terms) == 1 and terms[0].document_frequency < FEW:
-            found.append(Rare(words[0], terms[0].document_frequency, terms[0].words))
+        frequency = terms[0].document_frequency + terms[0].names if len(terms) == 1 else most + 1
+        if frequency <= most:
+            found.append(Rare(words[0], frequency, terms[0].words))
     return found
 
 
@@ -102,13 +141,14 @@ def _rows_with(reader: Reader, ranking: Ranking, rare: list[Rare]) -> list[int]:
     return [row for row, found in enumerate(has_all) if found]
 
 
-def _replacement(reader: Reader, rare: Rare, edits: int) -> str | None:
-    """The nearest word that more documents have. A word that occurs in the index is rarely a double typo, so that it is
-    replaced by words at one edit only."""
+def _replacement(reader: Reader, rare: Rare, edits: int, times: int = 1) -> str | None:
+    """The nearest word that more documents have, and at least so many times as many. A word that occurs in the index is
+    rarely a double typo, so that it is replaced by words at one edit only."""
     edits = min(edits, 1) if rare.document_frequency else edits
     words = Vocabulary(reader.known_words, reader.similar_words)
     near = nearest(rare.text, words, edits=edits)
-    return next((word.word for word in near if word.document_frequency > rare.document_frequency), None)
+    least = max(rare.document_frequency + 1, times * rare.document_frequency)
+    return next((word.word for word in near if word.document_frequency >= least), None)
 
 
 def _suggestion(reader: Reader, query: Query, rare: list[Rare]) -> str | None:
@@ -150,6 +190,7 @@ def _below(exact: Ranking, other: Ranking, suggestion: str) -> Ranking:
         remembered=exact.remembered | rest.remembered,
         respelt=frozenset(document.id for document in rest.documents),
         suggestion=suggestion,
+        missing=exact.missing + rest.missing,
     )
 
 

@@ -97,7 +97,7 @@ def commitment(context: bytes, client: int, value: bytes) -> bytes:
 
 
 def tree(commitments: Mapping[int, bytes]) -> list[list[bytes]]:
-    """Over the commitments in the order of clients."""
+    """Levels of the hash tree over the commitments, in the order of clients."""
     return graph.merkle_levels([graph.merkle_leaf(commitments[client]) for client in sorted(commitments)])
 
 
@@ -111,7 +111,7 @@ def claim_of(
 
 
 def begins_attempt(request: bytes) -> bool:
-    """Whether a request claims to; its signature is not checked."""
+    """Whether a request claims to begin an attempt; its signature is not checked."""
     header = messages.header_of(request)
     return header is not None and header.stage.split(" ")[0] == DRAW_STAGES[0]
 

@@ -46,7 +46,7 @@ def draw_cohort(
 def _attempt(
     post: Post, attempt: int, present: list[int], terms: Terms
 ) -> Generator[Requests, Replies, tuple[Drawn | None, set[int]]]:
-    """The result, or those who have to be struck."""
+    """One attempt: the result, or the clients that are left out of the next one."""
     known, sizes = post.registry, draw.sizes_of(terms, post.registry)
     commit, close, reveal, settle = (messages.draw_stage(stage, attempt) for stage in messages.DRAW_STAGES)
     replies = yield from ask(post, commit, {client: messages.Start() for client in present})

@@ -35,20 +35,20 @@ def needs_lot(registered: int, colluders: int, cohort: int) -> bool:
 
 
 def most_missing(registered: int) -> int:
-    """How many of those who committed may open nothing: a half of a percent go away within some minutes. The cost in
+    """Number of those who committed that may open nothing: a half of a percent go away within some minutes. The cost in
     colluders grows with this number, so it is bounded."""
     return max(1, min(registered // 200, 50))
 
 
 @lru_cache(maxsize=64)
 def results(registered: int) -> int:
-    """How many results of a draw the server can choose from, at most."""
+    """Largest number of results of a draw that the server can choose from."""
     return ATTEMPTS * sum(comb(registered, missing) for missing in range(most_missing(registered) + 1))
 
 
 @lru_cache(maxsize=64)
 def draw_sizes(registered: int, *, dropouts: float, corrupt: float) -> Guarantee:
-    """Of a draw: all registered clients are asked, and so many must commit."""
+    """Sizes of a draw: all registered clients are asked, and so many must commit."""
     colluders, least = colluders_among(registered, corrupt), survivors_of(registered, dropouts)
     if least - colluders < 2:
         raise SpecError(

@@ -27,8 +27,10 @@ window.addEventListener("DOMContentLoaded", () => {
 
   fetch("/learning/curve.json").then((answer) => answer.json()).then((found) => {
     data = found;
-    draw();
-    window.addEventListener("resize", () => plot.setSize({ width: place.clientWidth, height: 280 }));
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+    const details = document.getElementById("curve-details");
+    details.addEventListener("toggle", () => { if (details.open && !plot) draw(); });  // it has no width before
+    if (details.open) draw();
+    window.addEventListener("resize", () => { if (plot) plot.setSize({ width: place.clientWidth, height: 280 }); });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (plot) draw(); });
   });
 });

@@ -46,7 +46,7 @@ window.addEventListener("DOMContentLoaded", () => {
   }
 
   draw(false);
-  document.body.addEventListener("htmx:afterSettle", () => draw(false));
+  document.addEventListener("refreshed", () => draw(false));
   window.addEventListener("resize", () => { if (plot) plot.setSize({ width: place.clientWidth, height: HEIGHT }); });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw(true));
 });

@@ -1,0 +1,1 @@
+"""A federation of machines: messages, the coordinator's desk, its transport over HTTPS, and the second operator."""
